@@ -1,0 +1,117 @@
+"""Where the passphrase comes from: the variable, a file, a command or the OS keyring, in that order.
+
+The source is read anew each time it is needed: a passphrase that was wrong is right as soon as its source is.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from squirrel_mcp.crypto import kdf
+from squirrel_mcp.errors import PassphraseMissing, PassphraseRefused
+from squirrel_mcp.settings import Settings, child_environment
+
+COMMAND_TIMEOUT = 30.0  # seconds; time enough for a person to touch a security key
+_KEYRING_SERVICE = "squirrel-mcp"
+_MAX_BYTES = 64 * 1024
+
+
+def read(settings: Settings) -> str:
+    """The passphrase, checked for form. PassphraseMissing when no source has one, PassphraseRefused for a bad one."""
+    if settings.passphrase is not None:
+        passphrase = settings.passphrase
+    elif settings.passphrase_file is not None:
+        passphrase = _from_file(settings.passphrase_file)
+    elif settings.passphrase_command is not None:
+        passphrase = _from_command(settings.passphrase_command)
+    else:
+        passphrase = _from_keyring(settings.data_dir)
+    kdf.normalise(passphrase)
+    return passphrase
+
+
+def keep_in_keyring(settings: Settings, passphrase: str) -> bool:
+    """Store it in the OS keyring for this data folder; False where the machine has no usable keyring."""
+    import keyring
+    import keyring.errors
+
+    try:
+        keyring.set_password(_KEYRING_SERVICE, str(settings.data_dir), passphrase)
+        # Asked again, since the null backend takes everything and keeps nothing.
+        return keyring.get_password(_KEYRING_SERVICE, str(settings.data_dir)) == passphrase
+    except (keyring.errors.KeyringError, OSError, RuntimeError):
+        return False
+
+
+def _from_file(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return _decode(file.read(_MAX_BYTES + 1))
+    except OSError as error:
+        reason = error.strerror
+    raise PassphraseMissing(f"The passphrase file {path} cannot be read: {reason}.")
+
+
+def _from_command(command: str) -> str:
+    arguments: str | list[str] = command if os.name == "nt" else _split(command)
+    try:
+        result = subprocess.run(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=COMMAND_TIMEOUT,
+            env=child_environment(),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        failure = f"did not answer within {COMMAND_TIMEOUT:.0f} seconds"
+    except (OSError, ValueError):
+        failure = "could not be started"
+    else:
+        if result.returncode == 0:
+            return _decode(result.stdout)
+        failure = f"ended with exit code {result.returncode}"
+    # The command itself is not quoted: people put secrets into command lines.
+    raise PassphraseMissing(f"The command in SQUIRREL_PASSPHRASE_COMMAND {failure}.")
+
+
+def _split(command: str) -> list[str]:
+    try:
+        arguments = shlex.split(command)
+    except ValueError:
+        arguments = []
+    if not arguments:
+        raise PassphraseMissing("SQUIRREL_PASSPHRASE_COMMAND is no command, or has an unclosed quotation.")
+    return arguments
+
+
+def _from_keyring(data_dir: Path) -> str:
+    import keyring
+    import keyring.errors
+
+    try:
+        passphrase = keyring.get_password(_KEYRING_SERVICE, str(data_dir))
+    except (keyring.errors.KeyringError, OSError, RuntimeError):
+        passphrase = None
+    if passphrase is None:
+        raise PassphraseMissing(
+            "There is no passphrase: set SQUIRREL_PASSPHRASE (or SQUIRREL_PASSPHRASE_FILE, "
+            "SQUIRREL_PASSPHRASE_COMMAND), or run `squirrel-mcp init`."
+        )
+    return passphrase
+
+
+def _decode(raw: bytes) -> str:
+    if len(raw) > _MAX_BYTES:
+        raise PassphraseRefused("The passphrase is longer than 64 KiB: its source is probably another file.")
+    # Editors and `echo` end a line; only that one line end is not part of the passphrase.
+    raw = raw.removesuffix(b"\n").removesuffix(b"\r") if raw.endswith(b"\n") else raw
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    raise PassphraseRefused("The passphrase is not valid UTF-8 text.")

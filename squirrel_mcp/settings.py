@@ -1,0 +1,78 @@
+"""What the environment asks for. The only module that reads it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from squirrel_mcp.errors import ConfigurationError
+
+SECRET_VARIABLES = ("SQUIRREL_PASSPHRASE", "SQUIRREL_API_KEY")
+_LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one process. Secrets are kept out of the repr."""
+
+    data_dir: Path
+    passphrase: str | None = field(default=None, repr=False)
+    passphrase_file: Path | None = None
+    passphrase_command: str | None = field(default=None, repr=False)
+    log_level: int = logging.WARNING
+
+    @property
+    def vault_path(self) -> Path:
+        """The embedded vault's file."""
+        return self.data_dir / "vault.db"
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """ConfigurationError, naming the variable and never its value, for what cannot be used."""
+        if environ.get("SQUIRREL_API_BASE_URL") or environ.get("SQUIRREL_API_KEY"):
+            # Falling back to a local vault would put memories where their owner does not look for them.
+            raise ConfigurationError(
+                "SQUIRREL_API_BASE_URL or SQUIRREL_API_KEY is set, but this version keeps memories on this machine "
+                "only: unset it to use the local vault."
+            )
+        data_dir = environ.get("SQUIRREL_DATA_DIR")
+        file = environ.get("SQUIRREL_PASSPHRASE_FILE")
+        return cls(
+            data_dir=_folder(data_dir) if data_dir else default_data_dir(),
+            passphrase=environ.get("SQUIRREL_PASSPHRASE") or None,
+            passphrase_file=Path(file).expanduser() if file else None,
+            passphrase_command=environ.get("SQUIRREL_PASSPHRASE_COMMAND") or None,
+            log_level=_log_level(environ.get("SQUIRREL_LOG_LEVEL")),
+        )
+
+
+def default_data_dir() -> Path:
+    """The platform's folder for data of this user and program."""
+    from platformdirs import user_data_path
+
+    return user_data_path("squirrel-mcp", appauthor=False)
+
+
+def child_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment for a program started from here: ours without the secrets."""
+    return {name: value for name, value in environ.items() if name not in SECRET_VARIABLES}
+
+
+def _folder(value: str) -> Path:
+    if value.startswith("${"):
+        raise ConfigurationError("SQUIRREL_DATA_DIR is a placeholder that was never filled in.")
+    path = Path(value).expanduser()
+    if not path.is_absolute():
+        # A client starts servers in a folder of its choice: a relative path would be another vault each time.
+        raise ConfigurationError("SQUIRREL_DATA_DIR must be an absolute path.")
+    return path
+
+
+def _log_level(value: str | None) -> int:
+    name = (value or "warning").strip().lower()
+    if name not in _LOG_LEVELS:
+        raise ConfigurationError(f"SQUIRREL_LOG_LEVEL must be one of {', '.join(_LOG_LEVELS)}.")
+    return logging.getLevelNamesMapping()[name.upper()]
