@@ -31,6 +31,9 @@
         ├── VaultMissing               vault_missing        the pin names a vault file that is gone
         ├── VaultMoved                 vault_moved          it went to a server
         ├── StoreUnavailable           store_unavailable    busy, unreadable, unreachable: try again
+        │   ├── BadReply               bad_reply            not the protocol: a captive portal, a broken proxy
+        │   ├── NotTrusted             not_trusted          the server's certificate is not one to believe
+        │   └── TooManyRequests        too_many_requests    the server asks for a longer pause than we wait
         ├── StoreFull                  store_full           no space left
         └── NewerSchema                newer_schema         a later version of the program made this file
 
@@ -192,6 +195,18 @@ class VaultMoved(StoreError):
 
 class StoreUnavailable(StoreError):
     code = "store_unavailable"
+
+
+class BadReply(StoreUnavailable):
+    code = "bad_reply"
+
+
+class NotTrusted(StoreUnavailable):
+    code = "not_trusted"
+
+
+class TooManyRequests(StoreUnavailable):
+    code = "too_many_requests"
 
 
 class StoreFull(StoreError):

@@ -30,7 +30,7 @@ DEFAULT_CATEGORY = "fact"
 _KNOWN_KEYS = frozenset(
     ("v", "text", "createdAt", "updatedAt", "entity", "category", "source", "reason", "tags", "keywords")
 )
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,8 @@ def to_json(memory: Memory) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidInput("text", "the memory holds half of a surrogate pair, which is no text") from None
+        pass  # the error holds the text, so it does not travel on as a context
+    raise InvalidInput("text", "the memory holds half of a surrogate pair, which is no text")
 
 
 def from_json(payload: bytes, memory_id: str, revision: int) -> Memory:
@@ -228,7 +229,14 @@ def _no_constant(_: str) -> Any:
     raise ValueError
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+def _finite(literal: str) -> float:
+    value = float(literal)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError  # 1e999 in an unknown key: it could be read and never be written back
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 
 
 def _string(value: object) -> str:

@@ -63,6 +63,15 @@ def open_vault(
         raise
 
 
+def has_vault(settings: Settings) -> bool:
+    """Whether an account was made in the vault file. Opens nothing, and needs no passphrase."""
+    store = _existing(settings)
+    if store is None:
+        return False
+    store.close()
+    return True
+
+
 class Heads(NamedTuple):
     """What this device has seen last, and what the vault file holds now."""
 

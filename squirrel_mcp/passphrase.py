@@ -46,6 +46,11 @@ def keep_in_keyring(settings: Settings, passphrase: str) -> bool:
         return False
 
 
+def is_in_keyring(settings: Settings) -> bool:
+    """Whether the OS keyring holds one for this data folder, whatever source comes first."""
+    return _ask_keyring(settings.data_dir) is not None
+
+
 def _from_file(path: Path) -> str:
     try:
         with open(path, "rb") as file:
@@ -89,14 +94,18 @@ def _split(command: str) -> list[str]:
     return arguments
 
 
-def _from_keyring(data_dir: Path) -> str:
+def _ask_keyring(data_dir: Path) -> str | None:
     import keyring
     import keyring.errors
 
     try:
-        passphrase = keyring.get_password(_KEYRING_SERVICE, str(data_dir))
+        return keyring.get_password(_KEYRING_SERVICE, str(data_dir))
     except (keyring.errors.KeyringError, OSError, RuntimeError):
-        passphrase = None
+        return None
+
+
+def _from_keyring(data_dir: Path) -> str:
+    passphrase = _ask_keyring(data_dir)
     if passphrase is None:
         raise PassphraseMissing(
             "There is no passphrase: set SQUIRREL_PASSPHRASE (or SQUIRREL_PASSPHRASE_FILE, "

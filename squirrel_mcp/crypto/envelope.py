@@ -57,7 +57,7 @@ class Context:
 
 
 def seal(dek: Dek, context: Context, payload: bytes, random: entropy.Random = entropy.system) -> bytes:
-    """The record, 332 to 65,536 bytes; ValueError for a payload that does not fit."""
+    """The record, 348 to 65,536 bytes; ValueError for a payload that does not fit."""
     if HEADER_BYTES + padded_size(len(payload)) + TAG_BYTES > MAX_RECORD_BYTES:
         raise ValueError("the payload does not fit a record")
     ctx = context.encode()

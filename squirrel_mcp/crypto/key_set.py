@@ -143,6 +143,8 @@ def make(
     random: entropy.Random = entropy.system,
 ) -> KeySet:
     """A key set for `generation`: each secret given makes its slot anew, the others are kept from `kept`."""
+    if passphrase is None and recovery is None:
+        raise ValueError("a new generation makes at least one slot anew")
     wraps: list[bytes] = []
     for secret, slot in ((passphrase, 1), (recovery, 2)):
         if secret is not None:

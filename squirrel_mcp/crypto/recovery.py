@@ -34,7 +34,9 @@ def to_code(secret: bytes) -> str:
 
 def from_code(code: str) -> bytes:
     """The 20 bytes; InvalidInput, which does not quote the code, where a symbol or the check is wrong."""
-    plain = "".join(code.split()).replace("-", "").upper()
+    plain = "".join(code.split()).replace("-", "")
+    # Before upper(), which makes ASCII of letters that no code has: a long s, a dotless i, a ligature.
+    plain = plain.upper() if plain.isascii() else plain
     if len(plain) != _LENGTH + 1:
         raise InvalidInput("recovery code", f"A recovery code has {_LENGTH + 1} symbols; this one does not.")
     body, check = plain[:-1].translate(_ALIASES), plain[-1]

@@ -89,6 +89,9 @@ class LocalStore:
         with _translated():
             return self._sql.object(self._id(), sha256)
 
+    def settled(self, head: Head) -> None:
+        """The file is the account itself: there is nothing to keep beside it."""
+
     def close(self) -> None:
         self._sql.close()
 

@@ -29,7 +29,7 @@ from squirrel_mcp.errors import (
     Verdict,
 )
 from squirrel_mcp.sync.pins import PinFolder, check_ring, refuse_downgrade
-from squirrel_mcp.sync.store import Store
+from squirrel_mcp.sync.store import AccountRecord, Store
 
 Unlock = Callable[[KeySet], KeyRing]
 """Opens a key set with the secret in hand; NotUnlocked where that is not possible."""
@@ -72,7 +72,10 @@ class Replica:
         """Fetches and opens the key set; raises the verdicts that come before the log. `pull` reads the rest."""
         self._store, self._pins, self._unlock, self._reader = store, pins, unlock, reader
         self._time_ms, self._random = time_ms, random
-        record = store.account()
+        try:
+            record, self.offline = store.account(), False
+        except StoreUnavailable:
+            record, self.offline = _pinned_account(pins, store), True
         self.account_id = record.account_id
         self._key_set = KeySet.parse(record.wraps, record.previous_keys, record.account_id)
         sealed = pins.check(store.route, self._key_set)
@@ -290,6 +293,7 @@ class Replica:
     def _commit(self, opened: Sequence[Any]) -> None:
         self._verifier.commit()
         self._reader.apply(opened)
+        self._store.settled(self.head)
         pin = Pin(self._key_set, self.head, (self._store.route,))
         known = self._pinned
         if known is None or known.head != pin.head or not set(pin.routes) <= set(known.routes):
@@ -299,3 +303,13 @@ class Replica:
     def _refuse_damaged(self) -> None:
         if self.verdict is not None:
             raise self.verdict
+
+
+def _pinned_account(pins: PinFolder, store: Store) -> AccountRecord:
+    """The account as this device last saw it, while the store cannot be reached; StoreUnavailable if it never did."""
+    known = pins.by_route(store.route)
+    if len(known) != 1:
+        raise StoreUnavailable("The server cannot be reached, and this device has not seen the account yet.")
+    pin = known[0].pin
+    wraps = [wrap.raw for wrap in pin.key_set.wraps]
+    return AccountRecord(pin.account_id, wraps, pin.key_set.previous_keys, pin.head)

@@ -48,4 +48,7 @@ class Store(Protocol):
     def object(self, sha256: bytes) -> bytes:
         """One object of the account, history included; NotFound once forgotten."""
 
+    def settled(self, head: Head) -> None:
+        """The log is verified to `head`: what was read of it may be kept."""
+
     def close(self) -> None: ...

@@ -44,6 +44,9 @@ class LossyStore:
     def object(self, sha256: bytes) -> bytes:
         return self.real.object(sha256)
 
+    def settled(self, head: Head) -> None:
+        self.real.settled(head)
+
     def close(self) -> None:
         self.real.close()
 

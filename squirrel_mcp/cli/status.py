@@ -1,0 +1,92 @@
+"""`status`: whether the vault opens, what is in it, and the fingerprint that two devices can compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from squirrel_mcp.cli.exits import Exit, of
+from squirrel_mcp.cli.output import json_option, local_time, show_facts, show_json
+from squirrel_mcp.cli.session import PassphraseSource, open_vault, require_vault, retry
+from squirrel_mcp.errors import SquirrelError
+from squirrel_mcp.memory import format_time
+from squirrel_mcp.opening import Unlocker
+from squirrel_mcp.service import MemoryService, Status
+from squirrel_mcp.settings import Settings
+
+
+@click.command()
+@click.option(
+    "--at", "seq", type=click.IntRange(min=1), metavar="SEQ", help="Print the fingerprint as it was at this entry."
+)
+@json_option
+def status(seq: int | None, as_json: bool) -> int:
+    """Tell whether the vault opens, and what is in it.
+
+    Two devices that print the same fingerprint for the same entry have seen the same history.
+    """
+    settings = Settings.read()
+    if seq is not None:
+        with open_vault(settings) as vault:
+            fingerprint = vault.fingerprint(seq)
+        if as_json:
+            show_json({"seq": seq, "fingerprint": fingerprint})
+        else:
+            click.echo(fingerprint)
+        return Exit.OK
+    require_vault(settings)
+    source = PassphraseSource(settings)
+    service = MemoryService(settings, unlock=Unlocker(source))
+    code = Exit.OK
+    try:
+        retry(source, service.open)
+    except SquirrelError as error:
+        code = of(error)
+    try:
+        found = service.status()
+    finally:
+        service.close()
+    if found.problem is not None and code is Exit.OK:
+        code = Exit.STORE
+    if as_json:
+        show_json(_fields(found))
+    else:
+        show_facts(_facts(found))
+    return code
+
+
+def _fields(found: Status) -> dict[str, Any]:
+    """All keys are always there; what is not known is null."""
+    problem = {"code": found.problem[0], "message": found.problem[1]} if found.problem else None
+    return {
+        "unlocked": found.unlocked,
+        "place": found.place,
+        "problem": problem,
+        "total": found.total,
+        "counts": found.counts,
+        "damaged": found.damaged,
+        "fingerprint": found.fingerprint or None,
+        "recoveryCode": found.recovery_code if found.unlocked else None,
+        "lastSync": format_time(found.last_sync) if found.last_sync else None,
+        "lastExport": format_time(found.last_export) if found.last_export else None,
+        "ranking": found.ranking,
+        "version": found.version,
+    }
+
+
+def _facts(found: Status) -> list[tuple[str, str]]:
+    facts = [("vault", found.place), ("unlocked", "yes" if found.unlocked else "no")]
+    if found.problem:
+        facts.append(("problem", found.problem[1]))
+    if found.unlocked:
+        counts = ", ".join(f"{count} {category}" for category, count in found.counts.items())
+        facts += [
+            ("memories", f"{found.total} ({counts})" if counts else str(found.total)),
+            ("damaged", ", ".join(found.damaged)),
+            ("fingerprint", found.fingerprint),
+            ("recovery code", "yes" if found.recovery_code else "no: make one with `squirrel-mcp recovery new`"),
+            ("last export", local_time(found.last_export) if found.last_export else "never"),
+            ("ranking", found.ranking),
+        ]
+    return [*facts, ("version", found.version)]

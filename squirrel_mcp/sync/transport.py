@@ -1,0 +1,288 @@
+"""Strict HTTPS: one origin, no redirects, nothing of the environment, bounded bytes and a bounded time.
+
+A server may be slow, endless, compressed or simply another one. httpx's timeouts bound single reads, so that one
+byte every half second never ends; here each read gets what is left of the request's own deadline.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpcore
+import httpx
+import truststore
+
+from squirrel_mcp.errors import BadReply, ConfigurationError, NotTrusted, StoreUnavailable, TooManyRequests
+
+CONNECT_SECONDS = 3.0
+DEADLINE_SECONDS = 30.0  # for one request, from connecting to the last byte
+MAX_REPLY_BYTES = 4 * 1024 * 1024  # a page of 2 MiB in base64, with room
+MAX_WAIT_SECONDS = 20.0  # the longest Retry-After that is waited for
+_ATTEMPTS = 3
+_BACK_OFF = (1.0, 60.0)  # seconds without another try after a failed connection: first, at most
+_RETRIED = frozenset((429, 502, 503, 504))
+
+
+class Reply(NamedTuple):
+    """A complete answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def check_origin(url: str) -> str:
+    """`https://host[:port]`, or http to loopback; ConfigurationError, which does not quote it, otherwise."""
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host is None or parts.username or parts.password or parts.query or parts.fragment or parts.path.strip("/"):
+        raise ConfigurationError("The server address must look like https://memory.example.org, without a path.")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
+        raise ConfigurationError("The server address must begin with https:// (http:// only for this machine).")
+    name = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{name}" + (f":{port}" if port else "")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Transport:
+    """Requests to one origin. One at a time: its owner holds a lock."""
+
+    def __init__(self, origin: str, *, ca_file: Path | None = None, proxy: str | None = None) -> None:
+        self._origin = check_origin(origin)
+        self._clock = _DeadlineBackend()
+        self._client = httpx.Client(
+            base_url=self._origin,
+            transport=_PoolTransport(_tls(ca_file), self._clock, proxy),
+            follow_redirects=False,
+            trust_env=False,
+            headers={"Accept-Encoding": "identity", "User-Agent": "squirrel-mcp"},
+            timeout=httpx.Timeout(DEADLINE_SECONDS, connect=CONNECT_SECONDS),
+        )
+        self._not_before = 0.0
+        self._pause = _BACK_OFF[0]
+
+    @property
+    def origin(self) -> str:
+        return self._origin
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """The answer, whatever its status. StoreUnavailable, NotTrusted, BadReply or TooManyRequests.
+
+        Tried again after a failure: the protocol makes every request safe to repeat.
+        """
+        if time.monotonic() < self._not_before:
+            raise StoreUnavailable("The server could not be reached a moment ago; it is tried again shortly.")
+        for attempt in range(1, _ATTEMPTS + 1):
+            last = attempt == _ATTEMPTS
+            try:
+                reply = self._once(method, path, headers, body, params)
+            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+                raise self._unreachable(error) from None
+            except (httpx.TimeoutException, httpx.TransportError) as error:
+                if last or isinstance(error, httpx.TimeoutException):
+                    raise StoreUnavailable("The server did not answer in time, or the connection broke.") from None
+                wait = _jitter(0.2 * attempt)
+            else:
+                self._pause = _BACK_OFF[0]
+                if reply.status not in _RETRIED:
+                    return reply
+                wait = _retry_after(reply.headers.get("retry-after")) or _jitter(0.5 * attempt)
+                if wait > MAX_WAIT_SECONDS or last:
+                    raise _busy(reply.status, wait)
+            time.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        params: Mapping[str, str] | None,
+    ) -> Reply:
+        self._clock.start(DEADLINE_SECONDS)
+        all_headers = dict(headers) if body is None else {**headers, "Content-Type": "application/json"}
+        with self._client.stream(method, path, headers=all_headers, content=body, params=params) as response:
+            if 300 <= response.status_code < 400:
+                raise BadReply("The server answered with a redirect, which is not followed: check its address.")
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                raise BadReply("The server compressed its answer, which this client does not accept.")
+            chunks, size = [], 0
+            for chunk in response.iter_raw():
+                size += len(chunk)
+                if size > MAX_REPLY_BYTES:
+                    raise BadReply("The server's answer is longer than any the protocol has.")
+                chunks.append(chunk)
+            return Reply(response.status_code, response.headers, b"".join(chunks))
+
+    def _unreachable(self, error: Exception) -> StoreUnavailable:
+        self._not_before = time.monotonic() + _jitter(self._pause)
+        self._pause = min(2 * self._pause, _BACK_OFF[1])
+        if "CERTIFICATE_VERIFY_FAILED" in str(error) or isinstance(error.__cause__, ssl.SSLCertVerificationError):
+            return NotTrusted("The server's certificate is not trusted: expired, self-signed or for another name.")
+        return StoreUnavailable("The server cannot be reached.")
+
+
+class _DeadlineBackend(httpcore.NetworkBackend):
+    """Opens connections whose every read and write ends at the deadline of the running request."""
+
+    def __init__(self) -> None:
+        self._inner = httpcore.SyncBackend()
+        self._end = 0.0
+
+    def start(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self, timeout: float | None) -> float:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout("the deadline has passed")
+        return left if timeout is None else min(left, timeout)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        stream = self._inner.connect_tcp(host, port, self.left(timeout), local_address, socket_options)
+        return _DeadlineStream(stream, self)
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream, clock: _DeadlineBackend) -> None:
+        self._inner, self._clock = inner, clock
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, self._clock.left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, self._clock.left(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        stream = self._inner.start_tls(ssl_context, server_hostname, self._clock.left(timeout))
+        return _DeadlineStream(stream, self._clock)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _PoolTransport(httpx.BaseTransport):
+    """httpx's own transport takes no network backend, so this one stands in its place."""
+
+    def __init__(self, tls: ssl.SSLContext, backend: _DeadlineBackend, proxy: str | None) -> None:
+        options: dict[str, Any] = {"ssl_context": tls, "network_backend": backend, "max_connections": 1}
+        self._pool = httpcore.HTTPProxy(proxy, **options) if proxy else httpcore.ConnectionPool(**options)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        with _AsHttpx():
+            response = self._pool.handle_request(
+                httpcore.Request(
+                    method=request.method,
+                    url=httpcore.URL(
+                        scheme=request.url.raw_scheme,
+                        host=request.url.raw_host,
+                        port=request.url.port,
+                        target=request.url.raw_path,
+                    ),
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+        return httpx.Response(response.status, headers=response.headers, stream=_Body(response))
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _AsHttpx():
+            yield from self._response.iter_stream()
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class _AsHttpx:
+    """Raises httpcore's exceptions under httpx's names, which are the same."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if kind is not None and kind.__module__.startswith("httpcore"):
+            name = kind.__name__
+            raise getattr(httpx, name, httpx.TransportError)(str(error)) from error
+
+
+def _tls(ca_file: Path | None) -> ssl.SSLContext:
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=str(ca_file))
+        except OSError:
+            raise ConfigurationError(f"The file {ca_file} holds no certificate that can be read.") from None
+    return context
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds, from a number of them or a date; None where the header says nothing that can be read."""
+    if value is None:
+        return None
+    if value.strip().isascii() and value.strip().isdigit():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _busy(status: int, wait: float) -> StoreUnavailable:
+    if status == 429:
+        return TooManyRequests(f"The server asks for a pause of {wait:.0f} seconds; try again then.")
+    return StoreUnavailable("The server is busy or its database is away; try again in a moment.")
+
+
+def _jitter(seconds: float) -> float:
+    return seconds * random.uniform(0.5, 1.5)

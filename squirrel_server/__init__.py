@@ -1,0 +1,1 @@
+"""The keyless half: a store for sealed records and their log. It imports nothing that could decrypt them."""

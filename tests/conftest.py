@@ -1,0 +1,45 @@
+"""What every test gets: asyncio, the counts of `--full`, an environment without this machine's own vault."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that is busy with something else is no failure: nothing here depends on time.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("normal", _PATIENT, derandomize=True)
+settings.register_profile("full", _PATIENT, max_examples=1_000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="more kills and more drawn examples; takes far longer")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("full" if config.getoption("--full") else "normal")
+
+
+@pytest.fixture(scope="session")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether `scripts/test --full` runs: `300 if full else 30`."""
+    return bool(request.config.getoption("--full"))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_vault_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test may open, or make, the vault of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("SQUIRREL_")]:
+            patch.delenv(name)
+        patch.setenv("SQUIRREL_DATA_DIR", str(tmp_path_factory.mktemp("data")))
+        # The keyring of whoever runs the tests is not asked either.
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+        yield

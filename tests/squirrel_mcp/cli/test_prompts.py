@@ -1,0 +1,271 @@
+"""What is asked of a person: in which order, without echo, and with nothing changed until the answer was right."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from squirrel_mcp import opening
+from squirrel_mcp.cli.exits import Exit
+from squirrel_mcp.memory import Draft
+from squirrel_mcp.opening import Unlocker
+from squirrel_mcp.settings import Settings
+
+from ..conftest import CHEAP, PASSPHRASE
+
+pty = pytest.importorskip("pty", reason="there are no pseudo terminals here")
+from .terminal import Terminal  # noqa: E402 - it needs pty
+
+FIRST = "first words to get in"
+SECOND = "second words to get in"
+_CODE = re.compile(r"(?:[0-9A-Z]{4}-){8}[0-9A-Z*~$=]")
+_KEYRING = """
+import json, pathlib
+from keyring.backend import KeyringBackend
+
+FILE = pathlib.Path(__file__).with_name("keyring.json")
+
+class FileKeyring(KeyringBackend):
+    priority = 1
+
+    def get_password(self, service, username):
+        return json.loads(FILE.read_text()).get(service + username) if FILE.exists() else None
+
+    def set_password(self, service, username, password):
+        FILE.write_text(json.dumps({service + username: password}))
+"""
+
+Start = Callable[..., Terminal]
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """No passphrase anywhere, no keyring."""
+    return {**os.environ, "SQUIRREL_DATA_DIR": str(tmp_path / "data")}
+
+
+@pytest.fixture
+def with_keyring(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """A keyring that works, kept in a file."""
+    folder = tmp_path / "keyring"
+    folder.mkdir()
+    (folder / "file_keyring.py").write_text(_KEYRING)
+    path = os.pathsep.join(filter(None, (str(folder), environment.get("PYTHONPATH"))))
+    environment |= {"PYTHONPATH": path, "PYTHON_KEYRING_BACKEND": "file_keyring.FileKeyring"}
+    return environment
+
+
+@pytest.fixture
+def start(environment: dict[str, str]) -> Start:
+    return lambda *args: Terminal(*args, environment=environment)
+
+
+@pytest.fixture
+def status(environment: dict[str, str]) -> Ask:
+    """What `status --json` says, with the given passphrase in the environment, or none."""
+
+    def ask(passphrase: str | None = None) -> Any:
+        mine = environment if passphrase is None else {**environment, "SQUIRREL_PASSPHRASE": passphrase}
+        command = [sys.executable, "-m", "squirrel_mcp", "status", "--json"]
+        ran = subprocess.run(command, env=mine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
+        return json.loads(ran.stdout)
+
+    return ask
+
+
+@pytest.fixture
+def vault_dir(tmp_path: Path) -> Path:
+    """One memory is in the vault."""
+    settings = Settings(data_dir=tmp_path / "data")
+    vault = opening.open_vault(settings, Unlocker(lambda: PASSPHRASE), parameters=CHEAP)
+    vault.save(Draft("The router is 10.0.7.1"))
+    vault.close()
+    return settings.data_dir
+
+
+def _code_on(terminal: Terminal) -> str:
+    shown = terminal.wait_for("symbols): ")
+    (code,) = set(_CODE.findall(shown))
+    return str(code)
+
+
+def _confirm(terminal: Terminal) -> str:
+    code = _code_on(terminal)
+    terminal.type(code[-6:].lower())
+    return code
+
+
+def test_init_asks_twice_confirms_the_code_and_keeps_the_passphrase_in_the_keyring(
+    with_keyring: dict[str, str], start: Start, status: Ask
+) -> None:
+    terminal = start("init", "--client", "cursor")
+    terminal.answer("characters or more): ", "short")
+    terminal.wait_for("too short")
+    terminal.answer("characters or more): ", FIRST)
+    terminal.answer("once more: ", SECOND)
+    terminal.wait_for("differ")
+    terminal.answer("characters or more): ", FIRST)
+    terminal.answer("once more: ", FIRST)
+    code = _code_on(terminal)
+    terminal.type("AAAA-A")
+    terminal.wait_for("not how it ends")
+    terminal.answer("symbols): ", code[-6:])
+    terminal.answer("keyring? [Y/n]: ", "y")
+    terminal.wait_for("~/.cursor/mcp.json")
+    assert terminal.end() == Exit.OK
+    assert FIRST not in terminal.screen and SECOND not in terminal.screen
+    assert "SQUIRREL_PASSPHRASE" not in terminal.screen  # the server finds it in the keyring
+    assert terminal.screen.count(code) == 1
+    assert status()["unlocked"] and status()["recoveryCode"]
+
+    # The code is the other way in, and the keyring follows.
+    terminal = start("recovery", "use")
+    terminal.answer("Recovery code: ", code[:-1])
+    terminal.answer("Recovery code: ", code.lower().replace("-", " "))
+    terminal.answer("characters or more): ", SECOND)
+    terminal.answer("once more: ", SECOND)
+    terminal.wait_for("keyring holds the new")
+    assert terminal.end() == Exit.OK and SECOND not in terminal.screen
+    assert status()["unlocked"] and status(SECOND)["unlocked"] and not status(FIRST)["unlocked"]
+
+
+def test_init_on_a_vault_that_is_there_says_so_and_changes_nothing(vault_dir: Path, start: Start, status: Ask) -> None:
+    before = {path: path.read_bytes() for path in vault_dir.iterdir()}
+    terminal = start("init")
+    terminal.wait_for("already; nothing was changed.")
+    assert terminal.end() == Exit.CONFLICT
+    assert {path: path.read_bytes() for path in vault_dir.iterdir()} == before
+
+
+def test_a_code_that_is_not_confirmed_makes_nothing(start: Start, tmp_path: Path) -> None:
+    terminal = start("init")
+    for question in ("characters or more): ", "once more: "):
+        terminal.answer(question, FIRST)
+    for _ in range(3):
+        terminal.answer("symbols): ", "WRONG")
+    terminal.wait_for("not confirmed")
+    assert terminal.end() == Exit.USAGE and not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("at", ["characters or more): ", "once more: ", "symbols): "])
+def test_ctrl_c_at_any_question_of_init_makes_nothing(start: Start, tmp_path: Path, at: str) -> None:
+    terminal = start("init")
+    for question in ("characters or more): ", "once more: ", "symbols): "):
+        terminal.wait_for(question)
+        if question == at:
+            terminal.press_ctrl_c()
+            break
+        terminal.type(FIRST)
+    terminal.wait_for("Stopped.")
+    assert terminal.end() == Exit.INTERRUPTED
+    assert "Traceback" not in terminal.screen and not (tmp_path / "data").exists()
+
+
+def test_without_a_source_the_passphrase_is_asked_for_and_a_wrong_one_again(vault_dir: Path, start: Start) -> None:
+    terminal = start("search", "router")
+    terminal.answer("Passphrase: ", "not this one")
+    terminal.wait_for("does not open it")
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    assert "10.0.7.1" in terminal.wait_for("10.0.7.1")
+    assert terminal.end() == Exit.OK and PASSPHRASE not in terminal.screen
+
+
+def test_three_wrong_ones_are_enough(vault_dir: Path, start: Start) -> None:
+    terminal = start("list")
+    for _ in range(3):
+        terminal.answer("Passphrase: ", "not this one")
+    assert terminal.end() == Exit.LOCKED
+
+
+def test_a_first_memory_at_a_terminal_asks_for_a_new_passphrase_twice(start: Start, status: Ask) -> None:
+    terminal = start("add", "one")
+    terminal.answer("characters or more): ", FIRST)
+    terminal.answer("once more: ", FIRST)
+    terminal.wait_for("saved")
+    assert terminal.end() == Exit.OK and status(FIRST)["total"] == 1
+
+
+def test_passphrase_change_asks_for_the_old_one_and_the_new_one_twice(
+    vault_dir: Path, start: Start, status: Ask
+) -> None:
+    terminal = start("passphrase", "change")
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    terminal.answer("characters or more): ", FIRST)
+    terminal.answer("once more: ", FIRST)
+    terminal.wait_for("passphrase is changed")
+    terminal.wait_for("configuration of your clients")
+    assert terminal.end() == Exit.OK
+    assert FIRST not in terminal.screen and PASSPHRASE not in terminal.screen
+    assert status(FIRST)["total"] == 1 and not status(PASSPHRASE)["unlocked"]
+
+
+def test_two_that_differ_three_times_change_nothing(vault_dir: Path, start: Start, status: Ask) -> None:
+    terminal = start("passphrase", "change")
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    for _ in range(3):
+        terminal.answer("characters or more): ", FIRST)
+        terminal.answer("once more: ", SECOND)
+    assert terminal.end() == Exit.USAGE and status(PASSPHRASE)["unlocked"]
+
+
+def test_a_new_recovery_code_is_valid_once_it_is_confirmed(vault_dir: Path, start: Start, status: Ask) -> None:
+    terminal = start("recovery", "new")
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    _code_on(terminal)
+    assert not status(PASSPHRASE)["recoveryCode"]
+    terminal.press_ctrl_c()
+    assert terminal.end() == Exit.INTERRUPTED and not status(PASSPHRASE)["recoveryCode"]
+    terminal = start("recovery", "new")
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    _confirm(terminal)
+    terminal.wait_for("valid now")
+    assert terminal.end() == Exit.OK and status(PASSPHRASE)["recoveryCode"]
+
+
+def test_a_rotation_keeps_the_passphrase_on_enter_and_makes_a_new_code(
+    vault_dir: Path, start: Start, status: Ask
+) -> None:
+    terminal = start("rotate")
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    terminal.wait_for("copied before")
+    terminal.answer("keeps the present one): ", "")
+    code = _confirm(terminal)
+    terminal.wait_for("rotated")
+    assert terminal.end() == Exit.OK and status(PASSPHRASE)["recoveryCode"]
+    terminal = start("recovery", "use")
+    terminal.answer("Recovery code: ", code)
+    terminal.answer("characters or more): ", FIRST)
+    terminal.answer("once more: ", FIRST)
+    assert terminal.end() == Exit.OK and status(FIRST)["total"] == 1
+
+
+def test_no_is_an_answer(vault_dir: Path, start: Start, status: Ask, tmp_path: Path) -> None:
+    terminal = start("export", str(tmp_path / "x"), "--plain")
+    terminal.answer("[y/N]: ", "n")
+    assert terminal.end() == Exit.INTERRUPTED and not (tmp_path / "x").exists()
+    memory_id = status(PASSPHRASE) and opening_ids(vault_dir)[0]
+    terminal = start("forget", memory_id)
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    assert "10.0.7.1" in terminal.wait_for("[y/N]: ")
+    terminal.type("n")
+    assert terminal.end() == Exit.OK and status(PASSPHRASE)["total"] == 1
+    terminal = start("forget", memory_id)
+    terminal.answer("Passphrase: ", PASSPHRASE)
+    terminal.answer("[y/N]: ", "y")
+    assert terminal.end() == Exit.OK and status(PASSPHRASE)["total"] == 0
+
+
+def opening_ids(folder: Path) -> list[str]:
+    vault = opening.open_vault(Settings(data_dir=folder), Unlocker(lambda: PASSPHRASE))
+    ids = [memory.id for memory in vault.memories]
+    vault.close()
+    return ids
