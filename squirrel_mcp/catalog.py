@@ -104,7 +104,10 @@ def _drop(keys: list[_Key], key: _Key) -> None:
 
 
 def _normal(text: str, entity: str, category: str) -> tuple[str, ...]:
-    return tuple(" ".join(unicodedata.normalize("NFC", value).split()) for value in (text, entity, category))
+    return tuple(
+        " ".join((value if value.isascii() else unicodedata.normalize("NFC", value)).split())
+        for value in (text, entity, category)
+    )
 
 
 def _content(text: str, entity: str, category: str) -> int:

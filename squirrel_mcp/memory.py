@@ -188,13 +188,14 @@ def from_json(payload: bytes, memory_id: str, revision: int) -> Memory:
     try:
         if len(payload) > MAX_JSON_BYTES:
             raise ValueError
-        fields = _DECODER.decode(payload.decode("utf-8"))
-        if type(fields) is not dict or type(fields["v"]) is not int or fields["v"] != 1:
+        text = payload.decode("utf-8")
+        fields, end = _DECODER.raw_decode(text)
+        if end != len(text) or type(fields) is not dict or type(fields["v"]) is not int or fields["v"] != 1:
             raise ValueError
+        if "\\u" in text:  # the only way for half a surrogate pair into a text that was UTF-8
+            _refuse_surrogates(fields)
         created, updated = parse_time(fields["createdAt"]), parse_time(fields["updatedAt"])
         extra = {key: fields[key] for key in fields.keys() - _KNOWN_KEYS}
-        if extra:
-            _refuse_surrogates(extra)
         return Memory(
             id=memory_id,
             text=_string(fields["text"]),
@@ -242,8 +243,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_consta
 def _string(value: object) -> str:
     if type(value) is not str:
         raise ValueError
-    if not value.isascii():
-        value.encode("utf-8")  # a lone surrogate written as an escape: UnicodeEncodeError is a ValueError
     return value
 
 
@@ -253,8 +252,8 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(map(_string, value))
 
 
-def _refuse_surrogates(extra: dict[str, Any]) -> None:
-    json.dumps(extra, ensure_ascii=False).encode("utf-8")
+def _refuse_surrogates(fields: dict[str, Any]) -> None:
+    json.dumps(fields, ensure_ascii=False).encode("utf-8")  # UnicodeEncodeError is a ValueError
 
 
 def _check_string(name: str, value: str, limit: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from squirrel_mcp import passphrase, private_files
@@ -14,7 +14,7 @@ from squirrel_mcp.errors import VaultMissing, WrongPassphrase
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.sync.local import LocalStore, route_of
 from squirrel_mcp.sync.pins import PinFolder
-from squirrel_mcp.vault import Clock, Listener, Vault, create_account, utc_now
+from squirrel_mcp.vault import Clock, Vault, create_account, utc_now
 
 
 class Unlocker:
@@ -47,7 +47,6 @@ def open_vault(
     settings: Settings,
     unlock: Unlocker,
     *,
-    listeners: Sequence[Listener] = (),
     clock: Clock = utc_now,
     parameters: kdf.Parameters = kdf.DEFAULT,
 ) -> Vault:
@@ -55,9 +54,7 @@ def open_vault(
     secret = unlock.secret()  # before any file is made
     store = _existing(settings) or _create(settings, secret, clock, parameters)
     try:
-        return Vault(
-            store, PinFolder(settings.data_dir), unlock, listeners=listeners, clock=clock, parameters=parameters
-        )
+        return Vault(store, PinFolder(settings.data_dir), unlock, clock=clock, parameters=parameters)
     except BaseException:
         store.close()
         raise

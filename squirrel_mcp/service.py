@@ -9,6 +9,7 @@ import base64
 import heapq
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -313,11 +314,13 @@ class MemoryService:
             self._lock.release()
 
     def _open_vault(self) -> None:
-        ranker = self._make_ranker()
-        self._vault = opening.open_vault(
-            self._settings, self._unlock, listeners=(ranker,), clock=self._clock, parameters=self._parameters
-        )
-        self._ranker = ranker
+        with ThreadPoolExecutor(1) as aside:
+            # Loading its libraries takes about as long as the key derivation, which leaves a core to it.
+            making = aside.submit(self._make_ranker)
+            vault = opening.open_vault(self._settings, self._unlock, clock=self._clock, parameters=self._parameters)
+            ranker = making.result()
+        vault.add_listener(ranker)
+        self._vault, self._ranker = vault, ranker
         self._last_sync = self._clock()
 
     def _sync(self, vault: Vault, writing: bool) -> Freshness:

@@ -85,7 +85,6 @@ class Vault:
         pins: PinFolder,
         unlock: Unlock,
         *,
-        listeners: Sequence[Listener] = (),
         clock: Clock = utc_now,
         parameters: kdf.Parameters = kdf.DEFAULT,
         random: entropy.Random = entropy.system,
@@ -96,7 +95,7 @@ class Vault:
         """
         self.memories = Catalog()
         self.damaged: dict[str, RecordDamaged] = {}
-        self._listeners = (self.memories, *listeners)
+        self._listeners: list[Listener] = [self.memories]
         self._clock, self._parameters, self._random = clock, parameters, random
         self._replica = Replica(store, pins, unlock, self, time_ms=lambda: _milliseconds(clock), random=random)
         with suppress(LogDamaged, UpdateRequired):  # kept as `verdict`
@@ -123,6 +122,11 @@ class Vault:
     def verdict(self) -> Verdict | None:
         """Why only the beginning of the log is shown and nothing can be saved, if that is so."""
         return self._replica.verdict
+
+    def add_listener(self, listener: Listener) -> None:
+        """Tell it of every memory there is, and from now on of every change."""
+        listener.put_many(self.memories)
+        self._listeners.append(listener)
 
     def sync(self) -> None:
         """Take in what others wrote. Does nothing when the log is known to be damaged."""

@@ -63,9 +63,9 @@ def new_passphrase(question: str = "New passphrase (12 characters or more)", *, 
     raise InvalidInput("passphrase", "No new passphrase was given twice; nothing was changed.")
 
 
-def open_with_typed(question: str, open_it: Callable[[str], _T]) -> _T:
-    """What `open_it` makes of a passphrase; who typed a wrong one may type another, `TRIES` in all."""
-    for _ in range(TRIES - 1):
+def open_with_typed(question: str, open_it: Callable[[str], _T], tries: int = TRIES) -> _T:
+    """What `open_it` makes of a passphrase; who typed a wrong one may type another, `tries` in all."""
+    for _ in range(tries - 1):
         try:
             return open_it(passphrase(question))
         except WrongPassphrase:

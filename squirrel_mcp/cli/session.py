@@ -90,7 +90,7 @@ def retry(source: PassphraseSource, open_it: Callable[[], _T]) -> _T:
         source.found = typed
         return open_it()
 
-    return asking.open_with_typed("Passphrase", open_with)
+    return asking.open_with_typed("Passphrase", open_with, asking.TRIES - 1)
 
 
 def require_vault(settings: Settings) -> None:

@@ -7,7 +7,8 @@ account does not open. `commit` is checked because plain GCM opens under more th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import struct
+from typing import NamedTuple
 
 from squirrel_mcp.crypto import entropy
 from squirrel_mcp.crypto.keys import KID_BYTES, Dek
@@ -31,10 +32,10 @@ _SALT_BYTES = 24
 _BOUND = 4 + KID_BYTES + _SALT_BYTES  # what the key derivation covers
 HEADER_BYTES = _BOUND + KEY_BYTES
 _NONCE = bytes(NONCE_BYTES)
+_CONTEXT = struct.Struct(">16s16s16sQB")  # the label, then a Context
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """Where a record belongs: 16-byte ids, the revision (or generation) and the type."""
 
     account_id: bytes
@@ -45,15 +46,7 @@ class Context:
     def encode(self) -> bytes:
         if len(self.account_id) != 16 or len(self.memory_id) != 16:
             raise ValueError("ids have 16 bytes")
-        return b"".join(
-            (
-                b"squirrel/v1/ctx\0",
-                self.account_id,
-                self.memory_id,
-                self.revision.to_bytes(8, "big"),
-                self.type.to_bytes(1, "big"),
-            )
-        )
+        return _CONTEXT.pack(b"squirrel/v1/ctx\0", *self)
 
 
 def seal(dek: Dek, context: Context, payload: bytes, random: entropy.Random = entropy.system) -> bytes:

@@ -142,9 +142,10 @@ def make(
     parameters: kdf.Parameters = kdf.DEFAULT,
     random: entropy.Random = entropy.system,
 ) -> KeySet:
-    """A key set for `generation`: each secret given makes its slot anew, the others are kept from `kept`."""
-    if passphrase is None and recovery is None:
-        raise ValueError("a new generation makes at least one slot anew")
+    """A key set for `generation`: each secret given makes its slot anew, the others are kept from `kept`.
+
+    ValueError unless some slot is of that generation.
+    """
     wraps: list[bytes] = []
     for secret, slot in ((passphrase, 1), (recovery, 2)):
         if secret is not None:
@@ -160,4 +161,7 @@ def make(
             )
         elif kept is not None:
             wraps += [each.raw for each in kept.wraps if each.slot == slot]
-    return KeySet.parse(wraps, ring.seal_previous(account_id, generation, random), account_id)
+    key_set = KeySet.parse(wraps, ring.seal_previous(account_id, generation, random), account_id)
+    if key_set.generation != generation:
+        raise ValueError("a new generation makes at least one slot anew")
+    return key_set

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+
 from squirrel_mcp.crypto import entropy
 from squirrel_mcp.crypto.primitives import KEY_BYTES, derive, equal
 
@@ -44,6 +47,16 @@ class Dek:
     @cached_property
     def log(self) -> bytes:
         return self._subkey(b"log")
+
+    def log_mac(self, data: bytes) -> bytes:
+        """HMAC-SHA256 under the log key. The keyed state is made once: a log has very many short entries."""
+        keyed = self._log_hmac.copy()
+        keyed.update(data)
+        return keyed.finalize()
+
+    @cached_property
+    def _log_hmac(self) -> HMAC:
+        return HMAC(self.log, SHA256())
 
     @cached_property
     def append(self) -> bytes:

@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from squirrel_mcp.crypto.keys import Dek
-from squirrel_mcp.crypto.primitives import hash_bytes, mac
+from squirrel_mcp.crypto.primitives import hash_bytes
 
 PUT, TOMBSTONE, REWRAP, ROTATE = 1, 2, 3, 4
 KEY_OPS = (REWRAP, ROTATE)
@@ -61,7 +61,7 @@ def parse(raw: bytes) -> Entry:
 
 def entry_mac(dek: Dek, account_id: bytes, raw: bytes) -> bytes:
     """The MAC that an entry of this account must carry under `dek`, from its first 106 bytes."""
-    return mac(dek.log, account_id + raw[: _BODY.size])
+    return dek.log_mac(account_id + raw[: _BODY.size])
 
 
 def make(

@@ -38,9 +38,16 @@ _SessionMessages = MemoryObjectSendStream[SessionMessage]
 class Wire:
     """Serves one client until stdin ends, or it closes our stdout."""
 
-    def __init__(self, stdin: BinaryIO, stdout: BinaryIO, *, after_first_answer: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        stdin: BinaryIO,
+        stdout: BinaryIO,
+        *,
+        after_first_answer: Callable[[], None],
+        last_answers: float = LAST_ANSWERS,
+    ) -> None:
         """`after_first_answer` is called once the first answer is on its way."""
-        self._stdin, self._stdout = stdin, stdout
+        self._stdin, self._stdout, self._last_answers = stdin, stdout, last_answers
         self._after_first_answer: Callable[[], None] | None = after_first_answer
         self._reading, self._writing = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._open_requests: set[str | int] = set()
@@ -71,7 +78,7 @@ class Wire:
                     await to_server.send(SessionMessage(message))
             self._ended = True
             if self._open_requests:
-                with anyio.move_on_after(LAST_ANSWERS):
+                with anyio.move_on_after(self._last_answers):
                     await self._all_answered.wait()
 
     async def _next_line(self) -> bytes:
@@ -94,15 +101,16 @@ class Wire:
             self._stdout.write(line)
             self._stdout.flush()
 
-        async for session_message in messages:
-            message = session_message.message
-            try:
-                await run_sync(write, to_line(message), limiter=self._writing, abandon_on_cancel=True)
-            except (OSError, ValueError):
-                scope.cancel()  # the client is gone
-                return
-            if not isinstance(message, JSONRPCRequest | JSONRPCNotification):
-                self._answered(message.id)
+        async with messages:
+            async for session_message in messages:
+                message = session_message.message
+                try:
+                    await run_sync(write, to_line(message), limiter=self._writing, abandon_on_cancel=True)
+                except (OSError, ValueError):
+                    scope.cancel()  # the client is gone
+                    return
+                if not isinstance(message, JSONRPCRequest | JSONRPCNotification):
+                    self._answered(message.id)
 
     def _answered(self, request_id: str | int | None) -> None:
         self._forget(request_id)
@@ -124,19 +132,27 @@ def parse(line: bytes) -> JSONRPCMessage:
     Bytes that are no UTF-8 and lone surrogates arrive in the arguments as lone surrogates, for the tool to refuse by
     the name of the field.
     """
+    message: JSONRPCMessage | None = None
     with suppress(ValueError):
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    if message is not None and not (isinstance(message, JSONRPCNotification) and b'"id"' in line):
+        return message
     fields: Any = None
     try:
         fields = json.loads(line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
-        return jsonrpc_message_adapter.validate_python(fields, by_name=False)
+        # A request whose id is none would pass for a notification, and whoever sent it would wait.
+        if not (isinstance(fields, dict) and "method" in fields and "id" in fields and not _is_id(fields["id"])):
+            return jsonrpc_message_adapter.validate_python(fields, by_name=False)
     except (ValueError, RecursionError):
         pass
     if fields is None:
         return _error(None, PARSE_ERROR, "The line is not valid JSON, or too long.")
     request_id = fields.get("id") if isinstance(fields, dict) else None
-    known = request_id if type(request_id) is int or (isinstance(request_id, str) and _is_text(request_id)) else None
-    return _error(known, INVALID_REQUEST, "The message is not a JSON-RPC 2.0 request, notification or response.")
+    return _error(
+        request_id if _is_id(request_id) else None,
+        INVALID_REQUEST,
+        "The message is not a JSON-RPC 2.0 request, notification or response.",
+    )
 
 
 def to_line(message: JSONRPCMessage) -> bytes:
@@ -156,9 +172,7 @@ def _error(request_id: str | int | None, code: int, message: str) -> JSONRPCErro
     return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
 
 
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _is_id(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+    return type(value) is int

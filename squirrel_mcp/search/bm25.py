@@ -21,9 +21,8 @@ from rank_bm25 import BM25Okapi
 K1 = 1.2
 B = 0.75
 
-Slots = NDArray[np.intp]
-Buffer = bytes | memoryview
 Floats = NDArray[np.float64]
+Buffer = bytes | memoryview
 
 
 class PostingsBM25(BM25Okapi):  # type: ignore[misc]

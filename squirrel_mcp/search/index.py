@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from squirrel_mcp.memory import Memory
 from squirrel_mcp.search.batch import Batch
-from squirrel_mcp.search.bm25 import Floats, PostingsBM25, Slots
+from squirrel_mcp.search.bm25 import Floats, PostingsBM25
 from squirrel_mcp.search.facets import Facets
 from squirrel_mcp.search.query import Query
 from squirrel_mcp.search.recency import Ages
@@ -32,7 +32,7 @@ class Matches:
     `named` is the slot of the memory whose id the query is: it belongs first, whatever the scores.
     """
 
-    slots: Slots
+    slots: NDArray[np.intp]
     lexical: Floats
     bm25: Floats
     named: int | None = None
@@ -137,53 +137,46 @@ class WordIndex:
 
     def match(self, query: Query) -> Matches:
         """Every memory that holds a word of the query or a counted part of one."""
-        known: dict[str, _Holders | None] = {}
-        lexical = np.zeros(len(self._memories))
-        bm25 = np.zeros(len(self._memories))
+        size = len(self._memories)
+        lexical, bm25 = np.zeros(size), np.zeros(size)
+        known: dict[str, _Holders] = {}
 
-        def score(term: str, weight: float) -> _Holders | None:
-            if term not in known:
-                known[term] = self._holders(term)
-            holders = known[term]
-            if holders is not None:
+        def score(term: str, weight: float) -> _Holders:
+            holders = known.get(term)
+            if holders is None:
+                holders = known[term] = self._holders(term)
+            if len(holders.slots):
                 bm25[holders.slots] += weight * self._engine.contributions(holders.slots, holders.frequencies)
             return holders
 
         for word in query.words:
             whole = score(word.whole, 1.0)
             if not word.parts:
-                if whole is not None:
-                    lexical[whole.slots] += whole.held
+                lexical[whole.slots] += whole.held
                 continue
-            held = np.zeros(len(lexical))
+            held = np.zeros(size)
             for part in word.parts:
                 holders = score(part, 1.0 / len(word.parts))
-                if holders is not None:
-                    held[holders.slots] += holders.held
+                held[holders.slots] += holders.held
             held /= len(word.parts)
-            if whole is not None:
-                held[whole.slots] = np.maximum(held[whole.slots], whole.held)
+            held[whole.slots] = np.maximum(held[whole.slots], whole.held)
             lexical += held
 
         named = self._slots.get(query.memory_id) if query.memory_id else None
         if named is not None:
             # As if the id were a word of the memory, which no other has.
-            slot = np.array([named])
             lexical[named] = 1.0
-            bm25[named] += self._engine.contributions(slot, np.ones(1))[0]
+            bm25[named] += self._engine.contributions(np.array([named]), np.ones(1))[0]
         slots = np.flatnonzero(bm25 > 0)  # several times faster than on the numbers themselves
         return Matches(slots, lexical[slots] / max(1, len(query.words)), bm25[slots], named)
 
-    def _holders(self, term: str) -> _Holders | None:
+    def _holders(self, term: str) -> _Holders:
         """The memories that hold `term` or another form of it."""
         slots, weights = self._engine.postings(term)
         forms = self._stems.forms(term)
         if not forms:
-            if not len(slots):
-                return None
             return _Holders(slots, _held(weights), _frequencies(weights))
-        held = np.zeros(len(self._memories))
-        frequencies = np.zeros(len(self._memories))
+        held, frequencies = np.zeros(len(self._memories)), np.zeros(len(self._memories))
         held[slots] = _held(weights)
         frequencies[slots] = _frequencies(weights)
         for form in forms:

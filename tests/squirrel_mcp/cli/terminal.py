@@ -11,7 +11,11 @@ from collections.abc import Mapping
 
 _PATIENCE = 120.0  # seconds of silence until a process counts as hanging
 # The session's first terminal becomes its controlling one: Ctrl-C reaches the process, and getpass finds it.
-_LAUNCH = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+_LAUNCH = """
+import os, sys
+os.close(os.open(os.ttyname(0), os.O_RDWR))
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 class Terminal:
@@ -42,8 +46,13 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self._ours, line.encode() + b"\n")
 
-    def press_ctrl_c(self) -> None:
-        os.write(self._ours, b"\x03")
+    def end_with_ctrl_c(self) -> int:
+        """Press Ctrl-C, and again while nothing comes of it (the C library may have been about to read just then)."""
+        while True:
+            os.write(self._ours, b"\x03")
+            while select.select([self._ours], [], [], 1.0)[0]:
+                if not self._read():
+                    return self._process.wait(_PATIENCE)
 
     def answer(self, question: str, line: str) -> None:
         self.wait_for(question)
@@ -53,13 +62,18 @@ class Terminal:
         """Read to the end; the exit code."""
         while self._read():
             pass
-        os.close(self._ours)
         return self._process.wait(_PATIENCE)
+
+    def kill(self) -> None:
+        """At the end of a test, however it ended."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._ours)
 
     def _read(self) -> bool:
         ready, _, _ = select.select([self._ours], [], [], _PATIENCE)
         if not ready:
-            self._process.kill()
             raise AssertionError(f"It hangs after:\n{self.screen}")
         try:
             piece = os.read(self._ours, 65_536)

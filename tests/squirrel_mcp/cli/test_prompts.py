@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +13,7 @@ from squirrel_mcp import opening
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.memory import Draft
 from squirrel_mcp.opening import Unlocker
+from squirrel_mcp.service import MemoryService, Status
 from squirrel_mcp.settings import Settings
 
 from ..conftest import CHEAP, PASSPHRASE
@@ -44,7 +41,7 @@ class FileKeyring(KeyringBackend):
 """
 
 Start = Callable[..., Terminal]
-Ask = Callable[..., Any]
+Ask = Callable[[str], Status]
 
 
 @pytest.fixture
@@ -65,19 +62,29 @@ def with_keyring(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def start(environment: dict[str, str]) -> Start:
-    return lambda *args: Terminal(*args, environment=environment)
+def start(environment: dict[str, str]) -> Iterator[Start]:
+    """Starts a command at a terminal of its own."""
+    started: list[Terminal] = []
+
+    def start_it(*args: str) -> Terminal:
+        started.append(Terminal(*args, environment=environment))
+        return started[-1]
+
+    yield start_it
+    for terminal in started:
+        terminal.kill()
 
 
 @pytest.fixture
-def status(environment: dict[str, str]) -> Ask:
-    """What `status --json` says, with the given passphrase in the environment, or none."""
+def status(tmp_path: Path) -> Ask:
+    """What the vault is like for who has this passphrase."""
 
-    def ask(passphrase: str | None = None) -> Any:
-        mine = environment if passphrase is None else {**environment, "SQUIRREL_PASSPHRASE": passphrase}
-        command = [sys.executable, "-m", "squirrel_mcp", "status", "--json"]
-        ran = subprocess.run(command, env=mine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
-        return json.loads(ran.stdout)
+    def ask(passphrase: str) -> Status:
+        service = MemoryService(Settings(data_dir=tmp_path / "data", passphrase=passphrase))
+        try:
+            return service.status()
+        finally:
+            service.close()
 
     return ask
 
@@ -125,7 +132,9 @@ def test_init_asks_twice_confirms_the_code_and_keeps_the_passphrase_in_the_keyri
     assert FIRST not in terminal.screen and SECOND not in terminal.screen
     assert "SQUIRREL_PASSPHRASE" not in terminal.screen  # the server finds it in the keyring
     assert terminal.screen.count(code) == 1
-    assert status()["unlocked"] and status()["recoveryCode"]
+    assert status(FIRST).recovery_code
+    opened = start("list")  # without being asked for anything
+    assert opened.end() == Exit.NOTHING and "Passphrase" not in opened.screen
 
     # The code is the other way in, and the keyring follows.
     terminal = start("recovery", "use")
@@ -135,7 +144,9 @@ def test_init_asks_twice_confirms_the_code_and_keeps_the_passphrase_in_the_keyri
     terminal.answer("once more: ", SECOND)
     terminal.wait_for("keyring holds the new")
     assert terminal.end() == Exit.OK and SECOND not in terminal.screen
-    assert status()["unlocked"] and status(SECOND)["unlocked"] and not status(FIRST)["unlocked"]
+    assert status(SECOND).unlocked and not status(FIRST).unlocked
+    opened = start("list")
+    assert opened.end() == Exit.NOTHING
 
 
 def test_init_on_a_vault_that_is_there_says_so_and_changes_nothing(vault_dir: Path, start: Start, status: Ask) -> None:
@@ -162,12 +173,11 @@ def test_ctrl_c_at_any_question_of_init_makes_nothing(start: Start, tmp_path: Pa
     for question in ("characters or more): ", "once more: ", "symbols): "):
         terminal.wait_for(question)
         if question == at:
-            terminal.press_ctrl_c()
             break
         terminal.type(FIRST)
-    terminal.wait_for("Stopped.")
-    assert terminal.end() == Exit.INTERRUPTED
-    assert "Traceback" not in terminal.screen and not (tmp_path / "data").exists()
+    assert terminal.end_with_ctrl_c() == Exit.INTERRUPTED
+    assert terminal.screen.endswith("Stopped.\n") and "Traceback" not in terminal.screen
+    assert not (tmp_path / "data").exists()
 
 
 def test_without_a_source_the_passphrase_is_asked_for_and_a_wrong_one_again(vault_dir: Path, start: Start) -> None:
@@ -191,7 +201,7 @@ def test_a_first_memory_at_a_terminal_asks_for_a_new_passphrase_twice(start: Sta
     terminal.answer("characters or more): ", FIRST)
     terminal.answer("once more: ", FIRST)
     terminal.wait_for("saved")
-    assert terminal.end() == Exit.OK and status(FIRST)["total"] == 1
+    assert terminal.end() == Exit.OK and status(FIRST).total == 1
 
 
 def test_passphrase_change_asks_for_the_old_one_and_the_new_one_twice(
@@ -205,7 +215,7 @@ def test_passphrase_change_asks_for_the_old_one_and_the_new_one_twice(
     terminal.wait_for("configuration of your clients")
     assert terminal.end() == Exit.OK
     assert FIRST not in terminal.screen and PASSPHRASE not in terminal.screen
-    assert status(FIRST)["total"] == 1 and not status(PASSPHRASE)["unlocked"]
+    assert status(FIRST).total == 1 and not status(PASSPHRASE).unlocked
 
 
 def test_two_that_differ_three_times_change_nothing(vault_dir: Path, start: Start, status: Ask) -> None:
@@ -214,21 +224,20 @@ def test_two_that_differ_three_times_change_nothing(vault_dir: Path, start: Star
     for _ in range(3):
         terminal.answer("characters or more): ", FIRST)
         terminal.answer("once more: ", SECOND)
-    assert terminal.end() == Exit.USAGE and status(PASSPHRASE)["unlocked"]
+    assert terminal.end() == Exit.USAGE and status(PASSPHRASE).unlocked
 
 
 def test_a_new_recovery_code_is_valid_once_it_is_confirmed(vault_dir: Path, start: Start, status: Ask) -> None:
     terminal = start("recovery", "new")
     terminal.answer("Passphrase: ", PASSPHRASE)
     _code_on(terminal)
-    assert not status(PASSPHRASE)["recoveryCode"]
-    terminal.press_ctrl_c()
-    assert terminal.end() == Exit.INTERRUPTED and not status(PASSPHRASE)["recoveryCode"]
+    assert not status(PASSPHRASE).recovery_code
+    assert terminal.end_with_ctrl_c() == Exit.INTERRUPTED and not status(PASSPHRASE).recovery_code
     terminal = start("recovery", "new")
     terminal.answer("Passphrase: ", PASSPHRASE)
     _confirm(terminal)
     terminal.wait_for("valid now")
-    assert terminal.end() == Exit.OK and status(PASSPHRASE)["recoveryCode"]
+    assert terminal.end() == Exit.OK and status(PASSPHRASE).recovery_code
 
 
 def test_a_rotation_keeps_the_passphrase_on_enter_and_makes_a_new_code(
@@ -240,32 +249,32 @@ def test_a_rotation_keeps_the_passphrase_on_enter_and_makes_a_new_code(
     terminal.answer("keeps the present one): ", "")
     code = _confirm(terminal)
     terminal.wait_for("rotated")
-    assert terminal.end() == Exit.OK and status(PASSPHRASE)["recoveryCode"]
+    assert terminal.end() == Exit.OK and status(PASSPHRASE).recovery_code
     terminal = start("recovery", "use")
     terminal.answer("Recovery code: ", code)
     terminal.answer("characters or more): ", FIRST)
     terminal.answer("once more: ", FIRST)
-    assert terminal.end() == Exit.OK and status(FIRST)["total"] == 1
+    assert terminal.end() == Exit.OK and status(FIRST).total == 1
 
 
 def test_no_is_an_answer(vault_dir: Path, start: Start, status: Ask, tmp_path: Path) -> None:
     terminal = start("export", str(tmp_path / "x"), "--plain")
     terminal.answer("[y/N]: ", "n")
     assert terminal.end() == Exit.INTERRUPTED and not (tmp_path / "x").exists()
-    memory_id = status(PASSPHRASE) and opening_ids(vault_dir)[0]
+    memory_id = _id_in(vault_dir)
     terminal = start("forget", memory_id)
     terminal.answer("Passphrase: ", PASSPHRASE)
     assert "10.0.7.1" in terminal.wait_for("[y/N]: ")
     terminal.type("n")
-    assert terminal.end() == Exit.OK and status(PASSPHRASE)["total"] == 1
+    assert terminal.end() == Exit.OK and status(PASSPHRASE).total == 1
     terminal = start("forget", memory_id)
     terminal.answer("Passphrase: ", PASSPHRASE)
     terminal.answer("[y/N]: ", "y")
-    assert terminal.end() == Exit.OK and status(PASSPHRASE)["total"] == 0
+    assert terminal.end() == Exit.OK and status(PASSPHRASE).total == 0
 
 
-def opening_ids(folder: Path) -> list[str]:
+def _id_in(folder: Path) -> str:
     vault = opening.open_vault(Settings(data_dir=folder), Unlocker(lambda: PASSPHRASE))
-    ids = [memory.id for memory in vault.memories]
+    (memory,) = vault.memories
     vault.close()
-    return ids
+    return memory.id

