@@ -31,7 +31,9 @@ def demo() -> str:
     result = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
     if result.returncode:
         raise SystemExit(f"squirrel-mcp demo ended with {result.returncode}:\n{result.stderr}")
-    return "".join(f"{line.rstrip()}\n" for line in result.stdout.strip("\n").splitlines())
+    # Where this checkout lies is nobody else's business.
+    printed = result.stdout.replace(command[0], "/path/to/squirrel/.venv/bin/squirrel-mcp")
+    return "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
 
 
 def shown(readme: str) -> str:

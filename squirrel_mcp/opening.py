@@ -26,9 +26,15 @@ class Unlocker:
     def __init__(self, source: Callable[[], Secret]) -> None:
         self.secret = source
         self._refused: tuple[bytes, Secret] | None = None
+        self._at_hand: Secret | None = None
+
+    def ask(self) -> Secret:
+        """The secret, kept for the key set that is opened next: nobody touches a security key twice for one opening."""
+        self._at_hand = self.secret()
+        return self._at_hand
 
     def __call__(self, key_set: KeySet) -> KeyRing:
-        secret = self.secret()
+        secret, self._at_hand = self._at_hand or self.secret(), None
         if self._refused == (key_set.sha256, secret):
             raise WrongPassphrase
         try:
@@ -51,7 +57,7 @@ def open_vault(
     parameters: kdf.Parameters = kdf.DEFAULT,
 ) -> Vault:
     """The vault of this machine, made at the first start with a passphrase. Whatever goes wrong, nothing is written."""
-    secret = unlock.secret()  # before any file is made
+    secret = unlock.ask()  # before any file is made
     store = _existing(settings) or _create(settings, secret, clock, parameters)
     try:
         return Vault(store, PinFolder(settings.data_dir), unlock, clock=clock, parameters=parameters)
@@ -61,12 +67,14 @@ def open_vault(
 
 
 def has_vault(settings: Settings) -> bool:
-    """Whether an account was made in the vault file. Opens nothing, and needs no passphrase."""
+    """Whether an account was made in the vault file; VaultMissing if this device has used one that is gone."""
     store = _existing(settings)
-    if store is None:
-        return False
-    store.close()
-    return True
+    if store is not None:
+        store.close()
+        return True
+    if PinFolder(settings.data_dir).by_route(route_of(settings.vault_path)):
+        raise _missing(settings)
+    return False
 
 
 class Heads(NamedTuple):

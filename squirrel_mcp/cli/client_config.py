@@ -22,14 +22,18 @@ _SOURCES: tuple[PassphraseFrom, ...] = ("keyring", "file", "command", "variable"
 
 @click.command("client-config")
 @click.option("--client", type=click.Choice(CLIENTS), required=True, help="The program to connect.")
-@click.option("--local", is_flag=True, help="Start this installation instead of `uvx squirrel-mcp`.")
+@click.option(
+    "--local/--uvx",
+    default=None,
+    help="Start this installation by its path, or `uvx squirrel-mcp`. By default what will start this version again.",
+)
 @click.option(
     "--passphrase-from",
     type=click.Choice(_SOURCES),
     help="Where the server finds the passphrase. By default where this command finds it, or else a file.",
 )
 @json_option
-def client_config(client: str, local: bool, passphrase_from: PassphraseFrom | None, as_json: bool) -> None:
+def client_config(client: str, local: bool | None, passphrase_from: PassphraseFrom | None, as_json: bool) -> None:
     """Print what a client needs to start the server.
 
     The passphrase is never part of it: keep it in the machine's keyring (`init` offers that) or in a file that only
@@ -42,7 +46,7 @@ def client_config(client: str, local: bool, passphrase_from: PassphraseFrom | No
         return
     say(heading(found))
     click.echo(found.content, nl=False)
-    for hint in _hints(found, local):
+    for hint in hints(found):
         say(hint)
 
 
@@ -101,7 +105,8 @@ def _is_elsewhere() -> bool:
         return True
 
 
-def _hints(found: Snippet, local: bool) -> list[str]:
+def hints(found: Snippet) -> list[str]:
+    """What else to know about a snippet."""
     hints = []
     if found.client == "vscode":
         hints.append("For all workspaces: the command `MCP: Open User Configuration` opens the file to use instead.")
@@ -109,8 +114,6 @@ def _hints(found: Snippet, local: bool) -> list[str]:
         hints.append("For one project only: the snippet of `--client cursor` works as its .mcp.json.")
     if "SQUIRREL_PASSPHRASE_FILE" in found.content:
         hints.append("The file holds the passphrase and nothing else; run `chmod 600` on it.")
-    if not local and _is_elsewhere():
-        hints.append("This installation is not from the package index, where uvx looks: --local starts it as it is.")
-    elif not local:
+    if "uvx" in found.content:
         hints.append("If the client does not find uvx, use --local or the full path of uvx.")
     return hints

@@ -32,7 +32,7 @@ class Launch:
     def variables(self, placeholder: str = "${SQUIRREL_PASSPHRASE}") -> dict[str, str]:
         variables = dict(self.environment)
         if self.passphrase_from == "file":
-            variables["SQUIRREL_PASSPHRASE_FILE"] = self.passphrase_file or "/path/to/a/file/that/only/you/can/read"
+            variables["SQUIRREL_PASSPHRASE_FILE"] = self.passphrase_file or "/path/to/a/file/only/you/can/read"
         elif self.passphrase_from == "command":
             # The command itself is not printed: people put secrets into command lines.
             variables["SQUIRREL_PASSPHRASE_COMMAND"] = "the command that prints your passphrase"

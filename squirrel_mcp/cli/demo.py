@@ -5,6 +5,8 @@ Each step checks what it shows: a demonstration that only prints would also prin
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -19,6 +21,7 @@ from squirrel_mcp.cli.client_snippets import Launch, snippet
 from squirrel_mcp.cli.demo_store import StoreView, files_with
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.cli.output import Column, json_option, show_boxed, show_json
+from squirrel_mcp.settings import child_environment
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -78,13 +81,11 @@ def demo(as_json: bool) -> int:
     Starts the server as an agent's program would, and shows what is saved, what the store sees of it, and how it is
     found, corrected and forgotten.
     """
-    import anyio
-
     with tempfile.TemporaryDirectory(prefix="squirrel-demo-", ignore_cleanup_errors=True) as folder:
         started = time.monotonic()
         screen = _Screen(quiet=as_json)
         vault = _Vault(Path(folder), f"acorn {folder[-8:]} is for this demo only")
-        problem = anyio.run(_connect, vault, screen)
+        problem = asyncio.run(_connect(vault, screen))
         if problem:
             click.echo(f"The demo failed. {problem}", err=True)
             return Exit.STORE
@@ -100,25 +101,36 @@ def demo(as_json: bool) -> int:
 
 
 async def _connect(vault: _Vault, screen: _Screen) -> str:
-    """What went wrong, or ""."""
+    """Start the server and show it; what went wrong, or ""."""
     from mcp import Client, MCPError, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
-    from squirrel_mcp.settings import child_environment
-
-    environment = {name: value for name, value in child_environment().items() if not name.startswith("SQUIRREL_")}
-    environment |= {"SQUIRREL_DATA_DIR": str(vault.folder / "data"), "SQUIRREL_PASSPHRASE": vault.passphrase}
-    # -P: what lies in the current folder is not this program.
-    server = StdioServerParameters(command=sys.executable, args=["-P", "-m", "squirrel_mcp"], env=environment)
-    with open(vault.folder / "stderr.log", "w", encoding="utf-8") as errors:
-        async with Client(stdio_client(server, errors), read_timeout_seconds=_TIMEOUT) as client:
-            try:
-                await _show(client, vault, screen)
-            except _Failed as failure:
-                return str(failure)
-            except MCPError as error:
-                return f"The server answered: {error.message}"
+    # -P: what lies in the current folder is not this program; where this one lies, its server does too.
+    command, log = ["-P", "-m", "squirrel_mcp"], vault.folder / "stderr.log"
+    server = StdioServerParameters(command=sys.executable, args=command, env=_environment(vault))
+    try:
+        with open(log, "w", encoding="utf-8") as errors:
+            async with Client(stdio_client(server, errors), read_timeout_seconds=_TIMEOUT) as client:
+                try:
+                    await _show(client, vault, screen)
+                except _Failed as failure:
+                    return str(failure)
+    except (MCPError, OSError, ExceptionGroup):
+        last = log.read_text("utf-8", "replace").splitlines()[-1:] or ["It said nothing."]
+        return f"The server does not answer. {last[0]}"
     return ""
+
+
+def _environment(vault: _Vault) -> dict[str, str]:
+    """Ours, but for the vault; the one of whoever runs the demo is not touched."""
+    ours = {name: value for name, value in child_environment().items() if not name.startswith("SQUIRREL_")}
+    here = str(Path(__file__).resolve().parents[2])
+    return {
+        **ours,
+        "PYTHONPATH": os.pathsep.join(filter(None, (here, ours.get("PYTHONPATH")))),
+        "SQUIRREL_DATA_DIR": str(vault.folder / "data"),
+        "SQUIRREL_PASSPHRASE": vault.passphrase,
+    }
 
 
 async def _show(client: Client, vault: _Vault, screen: _Screen) -> None:
@@ -133,14 +145,8 @@ async def _show(client: Client, vault: _Vault, screen: _Screen) -> None:
         records = store.records()
         if len(records) != len(_SAVED):
             raise _Failed(f"{len(records)} records are in the store, not {len(_SAVED)}.")
-        columns = (
-            Column("entry"),
-            Column("id"),
-            Column("time (UTC)"),
-            Column("bytes"),
-            Column("begins with", long=True),
-        )
-        rows = [[str(r.seq), r.memory_id, r.time, str(len(r.sealed)), r.sealed[:24].hex(" ", 4)] for r in records]
+        columns = (Column("entry"), Column("id"), Column("time"), Column("bytes"), Column("ciphertext", long=True))
+        rows = [[str(r.seq), r.memory_id, r.time, str(len(r.sealed)), r.ciphertext[:16].hex(" ", 4)] for r in records]
         screen.table("2. What the store sees of it", columns, rows)
         secrets = [word.encode() for memory in _SAVED for word in (memory["text"], *memory.get("tags", ()))]
         searched = vault.must_not_hold("Saved", [*secrets, b"db2.internal", b"peanuts", vault.passphrase.encode()])

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from squirrel_mcp.crypto import log
+from squirrel_mcp.crypto import envelope, log
+from squirrel_mcp.memory import format_time
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.sync.local import LocalStore
 
@@ -20,6 +21,11 @@ class Sealed(NamedTuple):
     memory_id: str
     time: str
     sealed: bytes
+
+    @property
+    def ciphertext(self) -> bytes:
+        """What comes after the header, which holds the key's public name and a salt."""
+        return self.sealed[envelope.HEADER_BYTES :]
 
 
 class StoreView:
@@ -42,8 +48,8 @@ class StoreView:
         for raw, content in self._store.read_log(0, objects="all").items:
             entry = log.parse(raw)
             if content is not None:
-                moment = datetime.fromtimestamp(entry.time / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-                found.append(Sealed(entry.seq, entry.memory_id.hex()[:8], moment, content))
+                moment = datetime.fromtimestamp(entry.time / 1000, UTC)
+                found.append(Sealed(entry.seq, entry.memory_id.hex()[:8], format_time(moment), content))
         return found
 
 

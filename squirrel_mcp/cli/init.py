@@ -8,7 +8,7 @@ import click
 
 from squirrel_mcp import opening, passphrase
 from squirrel_mcp.cli import asking, recovery_code
-from squirrel_mcp.cli.client_config import heading, launch, snippet_fields
+from squirrel_mcp.cli.client_config import heading, hints, launch, snippet_fields
 from squirrel_mcp.cli.client_snippets import CLIENTS, snippet
 from squirrel_mcp.cli.output import json_option, show_json
 from squirrel_mcp.cli.session import PassphraseSource, open_vault
@@ -65,6 +65,8 @@ def init(no_recovery: bool, keyring: bool | None, client: str, as_json: bool) ->
         asking.say("There is no recovery code yet: a forgotten passphrase means that the memories are lost.")
     asking.say(f"\n{heading(found)}")
     click.echo(found.content, nl=False)
+    for hint in hints(found):
+        asking.say(hint)
     asking.say(f"\nFor other clients: squirrel-mcp client-config --client {'|'.join(CLIENTS)}")
 
 

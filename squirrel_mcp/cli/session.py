@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from squirrel_mcp import opening, passphrase
 from squirrel_mcp.cli import asking
+from squirrel_mcp.cli.no_ranker import NoRanker
 from squirrel_mcp.crypto.wrap import Secret
 from squirrel_mcp.errors import PassphraseMissing, VaultMissing, WrongPassphrase
 from squirrel_mcp.opening import Unlocker
-from squirrel_mcp.service import MemoryService
+from squirrel_mcp.service import MemoryService, word_ranker
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.vault import Vault
 
@@ -45,13 +46,17 @@ class PassphraseSource:
 
 
 @contextmanager
-def open_service(*, may_create: bool = False) -> Iterator[MemoryService]:
-    """The service, open. `may_create`: whether a first memory may make the vault, as a first start does."""
+def open_service(*, ranking: bool = False, may_create: bool = False) -> Iterator[MemoryService]:
+    """The service, open.
+
+    ranking: whether it is asked what matches or looks alike; an index takes a while in a large vault. may_create:
+    whether a first memory may make the vault, as a first start does.
+    """
     settings = Settings.read()
     if not may_create:
         require_vault(settings)
     source = PassphraseSource(settings)
-    service = MemoryService(settings, unlock=Unlocker(source))
+    service = MemoryService(settings, unlock=Unlocker(source), ranker=word_ranker if ranking else NoRanker)
     try:
         retry(source, service.open)
         yield service
@@ -95,5 +100,5 @@ def retry(source: PassphraseSource, open_it: Callable[[], _T]) -> _T:
 
 def require_vault(settings: Settings) -> None:
     """VaultMissing, saying how to make one, where this device has never had a vault."""
-    if not opening.has_vault(settings) and not any(settings.data_dir.glob("state-*.bin")):
+    if not opening.has_vault(settings):
         raise VaultMissing(f"There is no vault in {settings.data_dir} yet: make one with `squirrel-mcp init`.")

@@ -14,7 +14,7 @@ from functools import cached_property
 from squirrel_mcp.crypto import entropy, envelope, kdf, wrap
 from squirrel_mcp.crypto.keys import Dek
 from squirrel_mcp.crypto.primitives import hash_bytes
-from squirrel_mcp.errors import KeySetDamaged
+from squirrel_mcp.errors import KeySetDamaged, PassphraseRefused
 
 _ITEM = struct.Struct(">32sQ32s")  # dek, seq and mac of the entry just before the rotate entry
 _NO_MEMORY = bytes(16)
@@ -88,7 +88,7 @@ class KeySet:
         """The keys. WrongPassphrase for a wrong secret; KeySetDamaged for previous keys that do not open."""
         slot = self.recovery if isinstance(secret, bytes) else self.wraps[0]
         if slot is None:
-            raise KeySetDamaged("This account has no recovery code.")
+            raise PassphraseRefused("This account has no recovery code.")
         return self.open_with(wrap.open_wrap(slot, secret))
 
     def open_with(self, dek: Dek) -> KeyRing:

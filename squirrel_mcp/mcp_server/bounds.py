@@ -22,7 +22,8 @@ _NOT_ALONE = "\u200d\u200c\ufe0e\ufe0f"
 
 def size(value: Any) -> int:
     """Bytes of a value as compact JSON in UTF-8."""
-    return len(to_json(value).encode("utf-8", "surrogatepass"))
+    text = to_json(value)
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def fit(items: Sequence[Json], room: int) -> tuple[list[Json], bool]:
@@ -31,7 +32,7 @@ def fit(items: Sequence[Json], room: int) -> tuple[list[Json], bool]:
     Items have a "text", perhaps "tags" and "keywords". Short texts stay whole and long ones share what is left. At
     least one item comes back.
     """
-    if sum(map(size, items)) + len(items) <= room:
+    if size(items) <= room:
         return list(items), False
     shown: list[Json] = []
     texts: list[int] = []

@@ -36,12 +36,12 @@ _JOINING = re.compile(  # Arabic, Syriac, Thaana, N'Ko and their neighbours; Ind
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
 _JOINERS = "\u200c\u200d"
-_LINE_ENDS = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029"})
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def escape(text: str) -> str:
     """`text` with every character written out that is unseen or acts, unless its neighbours need it."""
-    if not _SUSPECT.search(text):
+    if (text.isascii() and text.isprintable()) or not _SUSPECT.search(text):
         return text
     flags = [match.span() for match in _FLAG.finditer(text)]
 
@@ -56,7 +56,8 @@ def escape(text: str) -> str:
 
 def to_json(value: Any) -> str:
     """Compact JSON on one line, for readers too that take U+2028 and U+2029 for line ends."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(_LINE_ENDS)
+    text = _encode(value)
+    return text if text.isascii() else text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _is_needed(text: str, at: int) -> bool:

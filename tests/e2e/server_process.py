@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -138,10 +139,8 @@ class ServerProcess:
     def end(self) -> int:
         """Close stdin, if that is still open, and wait. Gives the exit code."""
         if self.process.stdin and not self.process.stdin.closed:
-            try:
+            with suppress(BrokenPipeError):
                 self.process.stdin.close()
-            except BrokenPipeError:
-                pass
         return self.ended()
 
     def ended(self) -> int:

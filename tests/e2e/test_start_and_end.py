@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,10 @@ from squirrel_mcp import opening
 from squirrel_mcp.settings import Settings
 
 from .conftest import PASSPHRASE, Start
-from .server_process import ServerProcess
+from .server_process import CLIENT, PATIENCE, SERVE, environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="fifos and POSIX signals")
 
-LOUD = "import sys; sys.stderr.write('imported\\n'); sys.stderr.flush()\n"
 SIGNALS = [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_opened_before_the_first_answer(start: Start, data_dir: Path)
 import sys
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name in ("squirrel_mcp.service", "sqlalchemy", "numpy", "httpx", "keyring", "rich", "click"):
+        if name in ("squirrel_mcp.service", "sqlalchemy", "numpy", "httpx", "keyring", "rich"):
             sys.stderr.write("importing " + name + "\\n")
             sys.stderr.flush()
 sys.meta_path.insert(0, Watch())
@@ -101,9 +101,7 @@ def test_a_signal_ends_an_idle_server(start: Start, data_dir: Path, number: int,
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
-def test_a_signal_ends_a_server_that_waits_for_its_passphrase(
-    start: Start, fifo: Fifo, number: int, code: int
-) -> None:
+def test_a_signal_ends_a_server_that_waits_for_its_passphrase(start: Start, fifo: Fifo, number: int, code: int) -> None:
     server = start(**fifo.variables)
     server.initialize()
     server.send_call("get_context")
@@ -144,22 +142,26 @@ def test_an_end_in_the_middle_of_saves_loses_nothing_that_was_acknowledged(
     assert acknowledged <= memories(data_dir) <= {f"note {number}" for number in range(200)}
 
 
-def test_a_piped_session_is_answered_in_full(start: Start, data_dir: Path) -> None:
+def test_a_piped_session_is_answered_in_full(start: Start) -> None:
     server = start()
-    server.send("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "sh", "version": "1"}})
-    server.send("tools/list")
-    server.send("ping")
+    sent = [server.send("initialize", CLIENT), server.send("tools/list"), server.send("ping")]
     assert server.end() == 0
-    assert [server.answer(number)["id"] for number in (1, 2, 3)] == [1, 2, 3]
+    assert all("result" in server.answer(request) for request in sent)
 
 
 def test_a_client_that_closes_our_stdout_ends_us(data_dir: Path) -> None:
-    from .server_process import environment
-
-    server = ServerProcess(environment(data_dir, SQUIRREL_PASSPHRASE=PASSPHRASE), code=f"{LOUD}from squirrel_mcp.cli import main; main()")
-    server.stderr.wait_for(lambda line: line == b"imported\n")
-    assert server.process.stdout
-    server.initialize()
-    # The reader thread holds the pipe: end it from outside, as a client that dies does.
-    server.process.kill()
-    assert server.process.wait() == -signal.SIGKILL
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        env=environment(data_dir, SQUIRREL_PASSPHRASE=PASSPHRASE),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin and process.stdout
+    with process.stdin as stdin:
+        stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+        stdin.flush()
+        assert process.wait(PATIENCE) == 0

@@ -74,7 +74,6 @@ LIGHT_ENTRANCES = ("squirrel_mcp.mcp_server.app", "squirrel_mcp.cli")
 
 # Declared, not imported yet, and why that is so.
 NOT_YET_IMPORTED = {
-    "httpx": "the store over HTTP comes with the server",
     "psycopg": "SQLAlchemy imports it by the name in the URL",
 }
 

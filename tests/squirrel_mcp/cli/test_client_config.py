@@ -18,7 +18,7 @@ from ..conftest import PASSPHRASE
 from .conftest import Run
 
 SOURCES: tuple[PassphraseFrom, ...] = ("keyring", "file", "command", "variable")
-AWKWARD = 'C:\\Users\\Zoë "x"\\p\x7f'
+AWKWARD = 'D:\\data of Zoë "x"\\p\x7f'
 
 
 def _server(client: str, launch: Launch) -> dict[str, Any]:

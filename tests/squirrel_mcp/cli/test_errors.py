@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ from squirrel_mcp.cli import app, exits
 from squirrel_mcp.cli.exits import Exit
 
 from .conftest import Run
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,12 @@ def test_help_names_every_command_and_every_exit_code(run: Run) -> None:
     assert ran.code == Exit.OK
     assert all(f"  {name} " in ran.out for name in app.COMMANDS)
     assert all(f"  {int(code)} " in ran.out for code in Exit)
+
+
+def test_the_docs_list_the_exit_codes_as_they_are() -> None:
+    table = (ROOT / "docs/cli.md").read_text("utf-8").split("## Exit codes")[1]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)] == list(Exit)
+    assert all(f"| {int(code)} | {exits.MEANINGS[code]}" in table for code in Exit)
 
 
 @pytest.mark.parametrize("command", app.COMMANDS)

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import keyring
-import keyring.backend
 import pytest
 
 from squirrel_mcp.cli.exits import Exit
 
 from ..conftest import PASSPHRASE
+from ..test_passphrase import MemoryKeyring
 from .conftest import Run
 
 
-class OwnKeyring(keyring.backend.KeyringBackend):
-    """A keyring that works and is nobody's own."""
-
-    priority = 1.0  # type: ignore[assignment]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.kept: dict[tuple[str, str], str] = {}
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return self.kept.get((service, username))
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        self.kept[service, username] = password
-
-
 @pytest.fixture
-def own_keyring() -> object:
-    before, mine = keyring.get_keyring(), OwnKeyring()
+def own_keyring() -> Iterator[MemoryKeyring]:
+    before, mine = keyring.get_keyring(), MemoryKeyring()
     keyring.set_keyring(mine)
     yield mine
     keyring.set_keyring(before)
@@ -87,7 +72,7 @@ def test_a_vault_that_vanished_is_no_reason_for_a_new_one(run: Run, vault_dir: P
 
 
 def test_the_keyring_keeps_the_passphrase_on_request_and_the_snippet_needs_no_other(
-    run: Run, own_keyring: OwnKeyring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Run, own_keyring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ran = run("init", "--no-recovery", "--keyring", "--json")
     assert ran.json["keyring"] is True and "SQUIRREL_PASSPHRASE" not in ran.json["clientConfig"]["content"]
@@ -96,7 +81,7 @@ def test_the_keyring_keeps_the_passphrase_on_request_and_the_snippet_needs_no_ot
     (tmp_path / "new").write_text("another passphrase")
     ran = run("passphrase", "change", "--new-passphrase-file", str(tmp_path / "new"), "--json")
     assert (ran.json["keyringUpdated"], ran.json["toDo"]) == (True, "")
-    assert list(own_keyring.kept.values()) == ["another passphrase"]
+    assert list(own_keyring.entries.values()) == ["another passphrase"]
     assert run("status").code == Exit.OK
 
 

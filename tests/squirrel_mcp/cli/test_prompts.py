@@ -273,6 +273,32 @@ def test_no_is_an_answer(vault_dir: Path, start: Start, status: Ask, tmp_path: P
     assert terminal.end() == Exit.OK and status(PASSPHRASE).total == 0
 
 
+def test_people_get_tables_and_progress(
+    vault_dir: Path, start: Start, environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment["SQUIRREL_PASSPHRASE"] = PASSPHRASE
+    memory_id = _id_in(vault_dir)
+    for args, shown in (
+        (("list",), ("category", memory_id[:8], "10.0.7.1")),
+        (("search", "router"), ("score", "10.0.7.1")),
+        (("show", memory_id[:8], "--history"), (memory_id, "revision")),
+        (("status",), ("fingerprint", "1 fact")),
+        (("export", str(tmp_path / "x")), ("1 memories",)),
+        (("import", str(tmp_path / "x")), ("there already",)),
+        (("list", "--json"), ('  "memories": [',)),
+    ):
+        terminal = start(*args)
+        assert terminal.end() == Exit.OK
+        assert all(word in terminal.screen for word in shown)
+    assert "\x1b[" in start_and_end(start, "list") and "\x1b[" not in start_and_end(start, "list", "--json")
+
+
+def start_and_end(start: Start, *args: str) -> str:
+    terminal = start(*args)
+    terminal.end()
+    return terminal.screen
+
+
 def _id_in(folder: Path) -> str:
     vault = opening.open_vault(Settings(data_dir=folder), Unlocker(lambda: PASSPHRASE))
     (memory,) = vault.memories

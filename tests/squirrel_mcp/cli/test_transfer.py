@@ -6,15 +6,19 @@ import json
 import os
 import sqlite3
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from squirrel_mcp import opening
 from squirrel_mcp.cli.exits import Exit
-from squirrel_mcp.memory import Changes, Draft
+from squirrel_mcp.errors import StoreFull
+from squirrel_mcp.memory import Changes, Draft, Memory
 from squirrel_mcp.opening import Unlocker
+from squirrel_mcp.portability import importing
 from squirrel_mcp.settings import Settings
+from squirrel_mcp.vault import Vault
 
 from ..conftest import CHEAP, PASSPHRASE
 from .conftest import Run
@@ -154,6 +158,30 @@ def test_what_was_forgotten_here_is_counted_and_does_not_come_back(run: Run, liv
     told = run("import", str(tmp_path / "x"), "--json").json
     assert (told["forgottenHere"], told["forgottenThere"], told["present"]) == (1, 1, 2)
     assert run("show", memory_id).code == Exit.NOTHING
+
+
+@pytest.mark.parametrize(("failure", "code"), [(StoreFull("There is no space."), 4), (KeyboardInterrupt(), 130)])
+def test_an_import_that_is_stopped_says_how_far_it_came_and_goes_on(
+    run: Run, vault_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException, code: int
+) -> None:
+    file = tmp_path / "lines.jsonl"
+    file.write_text("".join(f'{{"text": "memory {number}"}}\n' for number in range(5)))
+    really_put, calls = Vault.put_revisions, 0
+
+    def put(vault: Vault, revisions: Sequence[Memory]) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise failure
+        really_put(vault, revisions)
+
+    monkeypatch.setattr(importing, "_STEP", 2)
+    monkeypatch.setattr(Vault, "put_revisions", put)
+    ran = run("import", str(file))
+    assert ran.code == code and "2 of 5 revisions are stored" in ran.err
+    told = run("import", str(file), "--json").json
+    assert (told["new"], told["present"]) == (3, 2)
+    assert run("list", "--json").json["total"] == 5
 
 
 def test_bad_lines_are_named_and_nothing_is_imported_unless_wanted(run: Run, vault_dir: Path, tmp_path: Path) -> None:

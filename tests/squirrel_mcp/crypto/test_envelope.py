@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from squirrel_mcp.crypto import envelope
 from squirrel_mcp.crypto.envelope import Context
 from squirrel_mcp.crypto.keys import Dek
-from squirrel_mcp.crypto.padding import padded_size
+from squirrel_mcp.crypto.padding import pad, padded_size
 from tests.squirrel_mcp.crypto.test_primitives import hkdf_by_hand
 from tests.squirrel_mcp.crypto.vector_readers import context, flips, outcome, read_record, simple
+from tests.vectors.making import records
 from tests.vectors.making.files import Case, unpack
 
 DEK = Dek(bytes(range(32)))
@@ -93,6 +94,13 @@ def test_a_truncated_or_lengthened_record_does_not_open() -> None:
 def test_a_payload_that_does_not_fit_is_not_sealed(size: int) -> None:
     with pytest.raises(ValueError, match="does not fit"):
         envelope.seal(DEK, Context(bytes(16), bytes(16), 1), bytes(size))
+
+
+def test_a_record_above_the_cap_does_not_open_however_well_it_was_sealed() -> None:
+    for size, opens in ((LARGEST, True), (LARGEST + 1, False)):
+        recipe = records.Recipe(plaintext=pad(b"a" * size))
+        opened = envelope.open_record(records.DEK, recipe.place, recipe.raw())
+        assert (opened is not None) == opens
 
 
 @pytest.mark.parametrize("size", [0, 15, 17])

@@ -98,8 +98,9 @@ def test_the_previous_keys_of_another_generation_do_not_open() -> None:
 
 
 def test_a_key_that_is_not_the_sets_own_is_refused_before_anything_is_opened() -> None:
-    with pytest.raises(KeySetDamaged):
-        made(ring(1)).open_with(Dek(bytes(32)))
+    for keys in (made(ring()), made(ring(1))):
+        with pytest.raises(KeySetDamaged, match="another key"):
+            keys.open_with(Dek(bytes(32)))
 
 
 def test_a_second_wrap_passed_off_as_previous_keys_does_not_open() -> None:

@@ -7,7 +7,7 @@ import pytest
 from squirrel_mcp.crypto import log
 from squirrel_mcp.crypto.key_set import KeyRing, RetiredKey
 from squirrel_mcp.crypto.keys import Dek
-from squirrel_mcp.crypto.log import EMPTY, PUT, REWRAP, Head
+from squirrel_mcp.crypto.log import EMPTY, PUT, REWRAP, ROTATE, Head
 from squirrel_mcp.crypto.verifier import LogVerifier
 from squirrel_mcp.errors import (
     ForeignKey,
@@ -291,6 +291,16 @@ def test_a_forged_generation_does_not_stand_in_for_a_rotation() -> None:
         read(verifier, cut([*items, (raw, None)], log.parse(raw).head))
     assert caught.value.seq == 2
     assert verifier.confirmed == 0
+
+
+def test_a_log_does_not_begin_with_a_rotation_even_if_an_item_says_so() -> None:
+    account = Account("rotated before it began")
+    keys = account.keys[-1]
+    ring = KeyRing((RetiredKey(Dek(bytes(32)), *EMPTY),), account.dek)
+    first = forge(Dek(bytes(32)), account.id, EMPTY, ROTATE, revision=1, content=keys.key_set.raw)
+    with pytest.raises(LogDamaged) as caught:
+        read(LogVerifier(account.id, keys.key_set, ring), cut([(first, None)], log.parse(first).head))
+    assert caught.value.seq == 1
 
 
 def test_the_key_in_force_at_the_end_is_the_key_sets_own() -> None:

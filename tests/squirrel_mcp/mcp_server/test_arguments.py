@@ -24,7 +24,8 @@ def given_x(value: Any) -> Arguments:
 @pytest.mark.parametrize("given_arguments", [{}, {"x": None}])
 def test_null_is_absent(given_arguments: dict[str, Any]) -> None:
     arguments = Arguments(given_arguments, ("x",))
-    assert arguments.string("x") is arguments.whole("x") is arguments.labels("x") is arguments.moment("x") is None
+    for read in (arguments.string, arguments.whole, arguments.labels, arguments.moment, arguments.revision):
+        assert read("x") is None
     assert arguments.flag("x") is False
 
 
@@ -37,7 +38,7 @@ def test_a_whole_number_may_be_written_as_text(value: Any, number: int | None) -
 
 @pytest.mark.parametrize("value", ["five", "1e3", "5.5", 5.5, True, [5], {}, "9" * 5_000, float("inf"), "٣"])
 def test_what_is_no_whole_number_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidInput, match="^x must be a whole number$"):
+    with pytest.raises(InvalidInput, match=r"^x must be a whole number$"):
         given_x(value).whole("x")
 
 
@@ -57,7 +58,7 @@ def test_a_boolean_may_be_text_or_a_digit(value: Any, flag: bool) -> None:
 
 @pytest.mark.parametrize("value", ["maybe", 2, 1.0, [], {}])
 def test_what_is_no_boolean_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidInput, match="^x must be true or false$"):
+    with pytest.raises(InvalidInput, match=r"^x must be true or false$"):
         given_x(value).flag("x")
 
 
@@ -80,7 +81,7 @@ def test_a_list_may_be_json_or_one_string(value: Any, labels: tuple[str, ...]) -
 
 @pytest.mark.parametrize("value", [[42], ["a", None], '["a", 42]', 42, {"a": 1}, True, [["a"]]])
 def test_what_is_no_list_of_strings_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidInput, match="^x must be a list of strings$") as failed:
+    with pytest.raises(InvalidInput, match=r"^x must be a list of strings$") as failed:
         given_x(value).labels("x")
     assert failed.value.field == "x"
 
@@ -99,7 +100,7 @@ def test_ten_megabytes_are_refused_by_their_length() -> None:
 
 @pytest.mark.parametrize("read", [Arguments.string, Arguments.labels, Arguments.required])
 def test_half_a_surrogate_pair_is_refused_without_the_text(read: Any) -> None:
-    with pytest.raises(InvalidInput, match="^x holds half of a surrogate pair") as failed:
+    with pytest.raises(InvalidInput, match=r"^x holds half of a surrogate pair") as failed:
         read(given_x(f"{SECRET}\ud800"), "x")
     assert failed.value.__cause__ is None and failed.value.__suppress_context__
 
@@ -144,12 +145,12 @@ def test_a_date_is_a_day_of_the_user(value: str, end: bool, moment: str) -> None
 
 @pytest.mark.parametrize("value", ["yesterday", "2026-13-01", "2026", "0001-01-01T00:00+23:00", "1767225600"])
 def test_what_is_no_date_is_refused(value: str) -> None:
-    with pytest.raises(InvalidInput, match="^x must be a date"):
+    with pytest.raises(InvalidInput, match=r"^x must be a date"):
         given_x(value).moment("x")
 
 
 def test_the_last_day_there_is_does_not_overflow() -> None:
-    with pytest.raises(InvalidInput, match="^x must be a date"):
+    with pytest.raises(InvalidInput, match=r"^x must be a date"):
         given_x("9999-12-31").moment("x", end=True)
 
 

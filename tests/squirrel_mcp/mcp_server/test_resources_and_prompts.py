@@ -46,7 +46,9 @@ async def test_a_prompt_takes_its_argument_or_none(agent: Agent, prompt: str, ar
         assert message.role == "user"
         assert isinstance(message.content, TextContent)
         assert ("the cellar" in message.content.text) is (arguments is not None)
-    names = {each.name: [each.name for each in each.arguments or ()] for each in (await agent.client.list_prompts()).prompts}
+    names = {
+        each.name: [each.name for each in each.arguments or ()] for each in (await agent.client.list_prompts()).prompts
+    }
     assert names[prompt] == [argument]
 
 

@@ -46,7 +46,7 @@ async def test_every_tool_passes(agent: Agent) -> None:
     listed = [each.model_dump(by_alias=True, exclude_none=True) for each in (await agent.client.list_tools()).tools]
     assert [each["name"] for each in listed] == EIGHT
     assert [fault for each in listed for fault in lint(each)] == []
-    assert PREFIX == f"mcp__{NAME}__"
+    assert f"mcp__{NAME}__" == PREFIX
 
 
 def test_a_good_tool_passes() -> None:

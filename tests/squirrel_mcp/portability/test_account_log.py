@@ -15,9 +15,12 @@ from squirrel_mcp.memory import Changes, Draft
 from squirrel_mcp.portability.account_log import open_export, open_verified_part, take
 from squirrel_mcp.portability.sealed_file import decode, encode
 from squirrel_mcp.settings import Settings
+from squirrel_mcp.sync.local import LocalStore
+from squirrel_mcp.sync.store import AccountRecord
 from squirrel_mcp.vault import Vault
 
 from ..conftest import PASSPHRASE
+from ..lossy_store import LossyStore
 from .conftest import OpenNamed, StoreOf
 
 
@@ -151,3 +154,47 @@ def _flip_last_bit(settings: Settings, table: str, column: str, seq: str) -> Non
         flipped = raw[:-1] + bytes([raw[-1] ^ 1])
         database.execute(f"UPDATE {table} SET {column} = ? WHERE seq = {seq}", (flipped,))
     database.close()
+
+
+class _Meanwhile(LossyStore):
+    """Somebody else does something after the account was looked at; pages are small."""
+
+    def __init__(self, real: LocalStore, something: Callable[[], object]) -> None:
+        super().__init__(real)
+        self._something: Callable[[], object] | None = something
+
+    def account(self) -> AccountRecord:
+        record = super().account()
+        something, self._something = self._something, None
+        if something is not None:
+            something()
+        return record
+
+
+def test_what_others_do_in_between_is_in_the_export_or_not_but_never_half(
+    open_named: OpenNamed, store_of: StoreOf
+) -> None:
+    ours, theirs = open_named("a"), open_named("a")
+    ids = [_save(theirs, f"memory {number}") for number in range(7)]
+    forgotten = take(_Meanwhile(store_of("a"), lambda: theirs.forget(ids[0])), ours)
+    assert set(forgotten.content.revisions) == set(ids[1:]) and forgotten.content.forgotten == 1
+    rotated = take(_Meanwhile(store_of("a"), lambda: theirs.rotate(PASSPHRASE, None)), ours)
+    assert set(rotated.content.revisions) == set(ids[1:])
+    added = take(_Meanwhile(store_of("a"), lambda: _save(theirs, "late")), ours)
+    assert set(ids[1:]) <= set(added.content.revisions)
+    for taken in (forgotten, rotated, added):
+        assert open_export(decode(encode(taken.export)), taken.export.key_set.open(PASSPHRASE)) == taken.content
+
+
+def test_an_older_state_than_was_seen_is_not_exported(open_named: OpenNamed, store_of: StoreOf) -> None:
+    vault = open_named("a")
+    _save(vault, "one")
+    older = store_of("a").account()
+    _save(vault, "two")
+
+    class Older(LossyStore):
+        def account(self) -> AccountRecord:
+            return older
+
+    with pytest.raises(RollbackDetected):
+        take(Older(store_of("a")), vault)
