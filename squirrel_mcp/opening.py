@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from squirrel_mcp import passphrase, private_files
@@ -102,9 +104,11 @@ def accept_rollback(settings: Settings, unlock: Unlocker, *, clock: Clock = utc_
     if store is None:
         raise _missing(settings)
     try:
+        with TemporaryDirectory() as nothing_pinned:
+            # All of it must verify by itself before what this device knows is given up.
+            if verdict := Vault(store, PinFolder(Path(nothing_pinned)), unlock, clock=clock).verdict:
+                raise verdict
         pins = PinFolder(settings.data_dir)
-        record = store.account()
-        unlock(KeySet.parse(record.wraps, record.previous_keys, record.account_id))
         pins.drop(store.route)
         return Vault(store, pins, unlock, clock=clock)
     except BaseException:

@@ -22,6 +22,10 @@ class Settings:
     passphrase: str | None = field(default=None, repr=False)
     passphrase_file: Path | None = None
     passphrase_command: str | None = field(default=None, repr=False)
+    api_base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    ca_file: Path | None = None
+    https_proxy: str | None = field(default=None, repr=False)
     log_level: int = logging.WARNING
 
     @property

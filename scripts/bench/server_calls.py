@@ -57,12 +57,14 @@ def _measure(size: int, asked: int, saves: int) -> dict[str, str]:
         for state in data_dir.glob("state-*.bin"):
             state.unlink()  # as on a device that sees the vault for the first time
         environ = environment(data_dir, SQUIRREL_PASSPHRASE=_PASSPHRASE)
-        first, _ = _open(environ)
-        second, resident = _open(environ)
+        first, first_processor, _ = _open(environ)
+        second, second_processor, resident = _open(environ)
         with StdioClient(_SERVE, environ) as client:
             client.initialize()
             client.call("memory_status")
+            before = client.processor()
             searches = [_time(client, "search_memory", query=text) for text in queries(asked, seed=2)]
+            search_processor = (client.processor() - before) / asked
             save_times: list[float] = []
             after_save: list[float] = []
             for number, text in enumerate(queries(saves, seed=3)):
@@ -72,9 +74,12 @@ def _measure(size: int, asked: int, saves: int) -> dict[str, str]:
         return {
             "loaded by the bench, s": f"{load:.1f}",
             "first start: unlock and first sync, s": f"{first:.2f}",
+            "    processor s of it": f"{first_processor:.2f}",
             "second start, s": f"{second:.2f}",
+            "    processor s of that": f"{second_processor:.2f}",
             "search_memory, p50 ms": f"{statistics.median(searches) * 1e3:.1f}",
             "search_memory, p95 ms": f"{sorted(searches)[int(asked * 0.95)] * 1e3:.1f}",
+            "    processor ms": f"{search_processor * 1e3:.1f}",
             "first search after one save, p50 ms": f"{statistics.median(after_save) * 1e3:.1f}",
             "save_memory, p50 ms": f"{statistics.median(save_times) * 1e3:.1f}",
             "resident memory, MB": f"{used / 1e6:.0f}",
@@ -92,12 +97,16 @@ def _fill(data_dir: Path, size: int) -> float:
     return time.perf_counter() - began
 
 
-def _open(environ: dict[str, str]) -> tuple[float, int]:
-    """Seconds from the first answer, behind which the vault is opened, to a reply that needs it; resident bytes."""
+def _open(environ: dict[str, str]) -> tuple[float, float, int]:
+    """From the first answer, behind which the vault is opened, to a reply that needs it; resident bytes then.
+
+    In seconds by the clock, and of the processor.
+    """
     with StdioClient(_SERVE, environ) as client:
         client.initialize()
+        before = client.processor()
         seconds = _time(client, "memory_status")
-        return seconds, client.resident()[0]
+        return seconds, client.processor() - before, client.resident()[0]
 
 
 def _time(client: StdioClient, tool: str, **arguments: Any) -> float:
