@@ -1,4 +1,4 @@
-"""From settings to an unlocked vault on this machine: the file, its pin, the passphrase."""
+"""From settings to an unlocked vault, on this machine or on a server."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from squirrel_mcp import passphrase, private_files
+from squirrel_mcp import local_vault, passphrase
 from squirrel_mcp.crypto import kdf
 from squirrel_mcp.crypto.key_set import KeyRing, KeySet
 from squirrel_mcp.crypto.log import Head
 from squirrel_mcp.crypto.wrap import Secret
-from squirrel_mcp.errors import VaultMissing, WrongPassphrase
+from squirrel_mcp.errors import WrongPassphrase
 from squirrel_mcp.settings import Settings
-from squirrel_mcp.sync.local import LocalStore, route_of
 from squirrel_mcp.sync.pins import PinFolder
-from squirrel_mcp.vault import Clock, Vault, create_account, utc_now
+from squirrel_mcp.sync.store import Store
+from squirrel_mcp.vault import Clock, Vault, utc_now
 
 
 class Unlocker:
@@ -51,6 +51,11 @@ def from_settings(settings: Settings) -> Unlocker:
     return Unlocker(lambda: passphrase.read(settings))
 
 
+def place(settings: Settings) -> str:
+    """Where the memories are, for people."""
+    return f"server {settings.api_base_url}" if settings.api_base_url else f"local vault {settings.vault_path}"
+
+
 def open_vault(
     settings: Settings,
     unlock: Unlocker,
@@ -58,11 +63,22 @@ def open_vault(
     clock: Clock = utc_now,
     parameters: kdf.Parameters = kdf.DEFAULT,
 ) -> Vault:
-    """The vault of this machine, made at the first start with a passphrase. Whatever goes wrong, nothing is written."""
+    """The configured vault. One on this machine is made at the first start with a passphrase; a server's never is.
+
+    Whatever goes wrong, nothing is written.
+    """
     secret = unlock.ask()  # before any file is made
-    store = _existing(settings) or _create(settings, secret, clock, parameters)
-    try:
+
+    def unlocked(store: Store) -> Vault:
         return Vault(store, PinFolder(settings.data_dir), unlock, clock=clock, parameters=parameters)
+
+    if settings.api_base_url is not None:
+        from squirrel_mcp import remote_vault
+
+        return remote_vault.open_with_cache(settings, unlocked)
+    store = local_vault.existing(settings) or local_vault.create(settings, secret, clock, parameters)
+    try:
+        return unlocked(store)
     except BaseException:
         store.close()
         raise
@@ -70,39 +86,33 @@ def open_vault(
 
 def has_vault(settings: Settings) -> bool:
     """Whether an account was made in the vault file; VaultMissing if this device has used one that is gone."""
-    store = _existing(settings)
-    if store is not None:
-        store.close()
-        return True
-    if PinFolder(settings.data_dir).by_route(route_of(settings.vault_path)):
-        raise _missing(settings)
-    return False
+    store = local_vault.existing(settings)
+    if store is None:
+        return False
+    store.close()
+    return True
 
 
 class Heads(NamedTuple):
-    """What this device has seen last, and what the vault file holds now."""
+    """What this device has seen last, and what the store holds now."""
 
     pinned: Head
     served: Head
 
 
 def rolled_back(settings: Settings) -> Heads | None:
-    """The head this device has seen last and the one of the vault file; None where nothing is pinned."""
-    pins = PinFolder(settings.data_dir).by_route(route_of(settings.vault_path))
-    store = _existing(settings)
-    if store is None:
-        return None
+    """The head this device has seen last and the one of the store; None where nothing is pinned."""
+    store = _store(settings)
     try:
+        pins = PinFolder(settings.data_dir).by_route(store.route)
         return Heads(pins[0].pin.head, store.account().head) if pins else None
     finally:
         store.close()
 
 
 def accept_rollback(settings: Settings, unlock: Unlocker, *, clock: Clock = utc_now) -> Vault:
-    """Believe the vault file as it is now, and pin that. Only a person may decide this; the passphrase must open it."""
-    store = _existing(settings)
-    if store is None:
-        raise _missing(settings)
+    """Believe the store as it is now, and pin that. Only a person may decide this; the passphrase must open it."""
+    store = _store(settings)
     try:
         with TemporaryDirectory() as nothing_pinned:
             # All of it must verify by itself before what this device knows is given up.
@@ -116,43 +126,13 @@ def accept_rollback(settings: Settings, unlock: Unlocker, *, clock: Clock = utc_
         raise
 
 
-def _existing(settings: Settings) -> LocalStore | None:
-    """The store, if its file is there and holds an account."""
-    if not settings.data_dir.exists():
-        return None
-    private_files.ensure_folder(settings.data_dir)
-    path = settings.vault_path
-    if not private_files.check(path) or path.stat().st_size == 0:
-        return None
-    store = LocalStore(path)
-    try:
-        if not store.is_empty():
-            return store
-    except BaseException:
-        store.close()
-        raise
-    store.close()
-    return None
+def _store(settings: Settings) -> Store:
+    """The configured store itself, without a cache."""
+    if settings.api_base_url is not None:
+        from squirrel_mcp import remote_vault
 
-
-def _create(settings: Settings, secret: Secret, clock: Clock, parameters: kdf.Parameters) -> LocalStore:
-    if PinFolder(settings.data_dir).by_route(route_of(settings.vault_path)) or isinstance(secret, bytes):
-        raise _missing(settings)
-    kdf.check_new(secret)
-    private_files.ensure_folder(settings.data_dir)
-    with private_files.lock(settings.data_dir / "vault.lock"):
-        store = LocalStore(settings.vault_path)
-        try:
-            if store.is_empty():  # another process may have been first
-                create_account(store, secret, clock=clock, parameters=parameters)
-        except BaseException:
-            store.close()
-            raise
+        return remote_vault.remote_store(settings)
+    store = local_vault.existing(settings)
+    if store is None:
+        raise local_vault.gone(settings)
     return store
-
-
-def _missing(settings: Settings) -> VaultMissing:
-    return VaultMissing(
-        f"The vault file {settings.vault_path} is gone or empty, but this device has used it. Put it back from a "
-        "backup; to begin anew, move the state-*.bin files of that folder away first."
-    )

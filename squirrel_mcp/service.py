@@ -236,7 +236,7 @@ class MemoryService:
 
     def status(self) -> Status:
         """Never raises for a vault that cannot be opened: that is what it tells."""
-        place = f"local vault {self._settings.vault_path}"
+        place = opening.place(self._settings)
         try:
             with self._session() as (vault, ranker, freshness):
                 problem = (vault.verdict.code, str(vault.verdict)) if vault.verdict else None
@@ -304,8 +304,8 @@ class MemoryService:
             if self._closed:
                 raise StoreUnavailable("The memory server is shutting down.")
             if self._vault is None or self._ranker is None:
-                self._open_vault()
-                freshness = Freshness()
+                opened = self._open_vault()
+                freshness = self._sync(opened, writing) if opened.offline else Freshness()
             else:
                 freshness = self._sync(self._vault, writing)
             assert self._vault is not None and self._ranker is not None
@@ -313,7 +313,7 @@ class MemoryService:
         finally:
             self._lock.release()
 
-    def _open_vault(self) -> None:
+    def _open_vault(self) -> Vault:
         with ThreadPoolExecutor(1) as aside:
             # Loading its libraries takes about as long as the key derivation, which leaves a core to it.
             making = aside.submit(self._make_ranker)
@@ -321,7 +321,8 @@ class MemoryService:
             ranker = making.result()
         vault.add_listener(ranker)
         self._vault, self._ranker = vault, ranker
-        self._last_sync = self._clock()
+        self._last_sync = vault.last_seen if vault.offline else self._clock()
+        return vault
 
     def _sync(self, vault: Vault, writing: bool) -> Freshness:
         if vault.verdict is not None:

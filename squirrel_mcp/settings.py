@@ -36,19 +36,22 @@ class Settings:
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
         """ConfigurationError, naming the variable and never its value, for what cannot be used."""
-        if environ.get("SQUIRREL_API_BASE_URL") or environ.get("SQUIRREL_API_KEY"):
-            # Falling back to a local vault would put memories where their owner does not look for them.
-            raise ConfigurationError(
-                "SQUIRREL_API_BASE_URL or SQUIRREL_API_KEY is set, but this version keeps memories on this machine "
-                "only: unset it to use the local vault."
-            )
         data_dir = environ.get("SQUIRREL_DATA_DIR")
         file = environ.get("SQUIRREL_PASSPHRASE_FILE")
+        ca_file = environ.get("SQUIRREL_CA_FILE")
+        base_url, api_key = _filled(environ, "SQUIRREL_API_BASE_URL"), _filled(environ, "SQUIRREL_API_KEY")
+        if api_key is not None and base_url is None:
+            # Falling back to a local vault would put memories where their owner does not look for them.
+            raise ConfigurationError("SQUIRREL_API_KEY is set but SQUIRREL_API_BASE_URL is not; a server needs both.")
         return cls(
             data_dir=_folder(data_dir) if data_dir else default_data_dir(),
             passphrase=environ.get("SQUIRREL_PASSPHRASE") or None,
             passphrase_file=Path(file).expanduser() if file else None,
             passphrase_command=environ.get("SQUIRREL_PASSPHRASE_COMMAND") or None,
+            api_base_url=base_url,
+            api_key=api_key,
+            ca_file=Path(ca_file).expanduser() if ca_file else None,
+            https_proxy=environ.get("SQUIRREL_HTTPS_PROXY") or None,
             log_level=_log_level(environ.get("SQUIRREL_LOG_LEVEL")),
         )
 
@@ -63,6 +66,13 @@ def default_data_dir() -> Path:
 def child_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment for a program started from here: ours without the secrets."""
     return {name: value for name, value in environ.items() if name not in SECRET_VARIABLES}
+
+
+def _filled(environ: Mapping[str, str], name: str) -> str | None:
+    value = environ.get(name, "").strip()
+    if value.startswith("${"):
+        raise ConfigurationError(f"{name} is a placeholder that was never filled in.")
+    return value or None
 
 
 def _folder(value: str) -> Path:

@@ -15,7 +15,7 @@ from squirrel_mcp.crypto.keys import Dek
 from squirrel_mcp.crypto.log import Head
 from squirrel_mcp.crypto.primitives import hash_bytes
 from squirrel_mcp.crypto.verifier import Update
-from squirrel_mcp.errors import LogDamaged, NotFound, RecordDamaged, UpdateRequired, Verdict
+from squirrel_mcp.errors import InvalidInput, LogDamaged, NotFound, RecordDamaged, UpdateRequired, Verdict
 from squirrel_mcp.memory import Changes, Draft, Memory, apply_changes, from_draft, from_json, to_json
 from squirrel_mcp.sync.pins import PinFolder
 from squirrel_mcp.sync.replica import Change, Replica, Unlock
@@ -123,6 +123,17 @@ class Vault:
         """Why only the beginning of the log is shown and nothing can be saved, if that is so."""
         return self._replica.verdict
 
+    @property
+    def offline(self) -> bool:
+        """Whether all that is known is what this device had seen before: the store has not answered yet."""
+        return self._replica.offline
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """When this device last saw the store, as far as that was noted."""
+        seen = self._replica.last_seen
+        return None if seen is None else datetime.fromtimestamp(seen, UTC)
+
     def add_listener(self, listener: Listener) -> None:
         """Tell it of every memory there is, and from now on of every change."""
         listener.put_many(self.memories)
@@ -132,6 +143,7 @@ class Vault:
         """Take in what others wrote. Does nothing when the log is known to be damaged."""
         if self.verdict is None:
             self._replica.pull()
+            self._replica.offline = False
 
     def save(self, draft: Draft) -> Outcome:
         """Store a new memory, unless the same one is there already."""
@@ -217,6 +229,8 @@ class Vault:
 
     def put_revisions(self, revisions: Sequence[Memory]) -> None:
         """Write memories as they are, id, dates and revision included (an import). Those that exist are left alone."""
+        if any(_raw_id(memory.id) in (None, log.NO_MEMORY) for memory in revisions):
+            raise InvalidInput("id", "an id has 32 lower-case hex digits, not all of them zero")
         start = 0
         while start < len(revisions):
             batch: list[Change] = []

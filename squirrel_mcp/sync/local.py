@@ -89,6 +89,11 @@ class LocalStore:
         with _translated():
             return self._sql.object(self._id(), sha256)
 
+    def retire(self, head: Head, path: Path) -> bool:
+        """Rename the file to `path` if its head is still `head`; from then on no process writes to it any more."""
+        with _translated():
+            return self._sql.retire(self._id(), head, str(path))
+
     def settled(self, head: Head) -> None:
         """The file is the account itself: there is nothing to keep beside it."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from squirrel_mcp import private_files
@@ -10,6 +13,8 @@ from squirrel_mcp.crypto.key_set import KeyRing, KeySet
 from squirrel_mcp.crypto.keys import Dek
 from squirrel_mcp.crypto.pin import Pin, Route, SealedPin
 from squirrel_mcp.errors import ForeignAccount, ForeignKey, KeyRecordDowngrade, PinDamaged
+
+_TOUCH_SECONDS = 60
 
 
 class PinFolder:
@@ -52,6 +57,20 @@ class PinFolder:
             key = _key_of(ring, pin)
             if key is not None:
                 private_files.replace(path, pin_format.encode(pin, key))
+
+    def touch(self, account_id: bytes) -> None:
+        """Note that the account was seen again, unchanged; to the minute, which is enough to tell people."""
+        path = self._path(account_id)
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _TOUCH_SECONDS:
+                os.utime(path)
+
+    def seen(self, account_id: bytes) -> float | None:
+        """When the pin was written or touched, in seconds since the epoch."""
+        try:
+            return self._path(account_id).stat().st_mtime
+        except OSError:
+            return None
 
     def drop(self, route: Route) -> None:
         """Forget what this device has seen of the accounts at `route`, damaged pins included."""

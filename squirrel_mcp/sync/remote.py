@@ -17,18 +17,20 @@ from squirrel_mcp.sync.store import AccountRecord, LogPage
 from squirrel_mcp.sync.transport import Reply, Transport
 
 PAGE_ENTRIES = 10_000
+Scope = Literal["read", "write", "admin"]
 
 # The server's own words are not shown: they are whatever a hostile one likes.
 _REFUSALS = {
-    "unauthorized": "The server does not accept this API key: it may have been revoked or have expired.",
-    "forbidden": "This API key may not do that: it takes a key with more rights.",
-    "not_found": "The server does not know this.",
+    "unauthenticated": "The server does not accept this API key: it may have been revoked or have expired.",
+    "scope_denied": "This API key may not do that: it takes a key with more rights.",
+    "account_exists": "The server has this account already.",
+    "too_many_keys": "The account has as many API keys as the server allows: revoke one first.",
     "uploading": "The account is still being moved to the server; finish `squirrel-mcp move` first.",
     "forgotten": "The memory was forgotten; nothing brings it back.",
     "unknown_memory": "The server does not know this memory.",
     "too_large": "That is more than the server takes at once.",
     "malformed": "The server refused the request as malformed.",
-    "bad_invite": "The server does not accept this invite: it was used, or has expired.",
+    "invite_refused": "The server does not accept this invite: it was used, or has expired.",
 }
 
 
@@ -64,10 +66,7 @@ class RemoteStore:
         return wire.read_head(self._ask("PUT", "/v1/account/key-set", append_key, body).get("head"))
 
     def object(self, sha256: bytes) -> bytes:
-        reply = self._send("GET", f"/v1/objects/{sha256.hex()}")
-        if reply.status != 200:
-            raise _refusal(reply)
-        return reply.body
+        return wire.read_object(self._ask("GET", f"/v1/objects/{sha256.hex()}"))
 
     def settled(self, head: Head) -> None:
         """Nothing is kept here."""
@@ -79,8 +78,9 @@ class RemoteStore:
             raise BadReply("The server's list of keys is not in the protocol's form.")
         return listed
 
-    def create_key(self, append_key: bytes, scopes: Sequence[str], name: str) -> ApiKey:
-        body = {"scopes": list(scopes), "name": name}
+    def create_key(self, append_key: bytes, scope: Scope, expires_at: int | None = None) -> ApiKey:
+        """A new key; `expires_at` is in seconds since 1970."""
+        body = {"scope": scope, "expiresAt": expires_at}
         return ApiKey(wire.read_string(self._ask("POST", "/v1/keys", append_key, body), "apiKey"))
 
     def revoke_key(self, append_key: bytes, key_id: str) -> None:
@@ -144,7 +144,7 @@ def _refusal(reply: Reply) -> Exception:
     if code == "append_denied":
         return AppendDenied()
     if reply.status == 404:
-        return NotFound(_REFUSALS["not_found"])
+        return NotFound("The server does not have this.")
     if reply.status == 507:
         return StoreFull("The server has no space left; nothing was stored.")
     if reply.status >= 500:

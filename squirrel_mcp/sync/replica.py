@@ -93,6 +93,11 @@ class Replica:
         return self._verifier.head
 
     @property
+    def last_seen(self) -> float | None:
+        """Seconds since the epoch when this device last was in step with the store; None if never."""
+        return self._pins.seen(self.account_id)
+
+    @property
     def key_set(self) -> KeySet:
         return self._key_set
 
@@ -139,7 +144,7 @@ class Replica:
                 head = self._store.append(self._ring.current.append, items)
             except (HeadMoved, AppendDenied, StoreUnavailable):
                 before = self.head
-                self.pull()
+                self._pull_after_write()
                 if any(self._has(log.parse(attempt[0][0])) for attempt in attempts):
                     return
                 if self.head == before:
@@ -171,7 +176,7 @@ class Replica:
                     head = self._store.replace_key_set(old.append, key_set, entry, verifier)
                 except (HeadMoved, AppendDenied, StoreUnavailable):
                     before = self.head
-                    self.pull()
+                    self._pull_after_write()
                     if self._key_set.raw in mine:
                         return
                     if self._key_set.generation >= generation:
@@ -215,6 +220,14 @@ class Replica:
 
     def close(self) -> None:
         self._store.close()
+
+    def _pull_after_write(self) -> None:
+        try:
+            self.pull()
+        except StoreUnavailable as error:
+            raise type(error)(
+                f"{error} It is not known whether the change was stored: look for it before you repeat it."
+            ) from None
 
     def _read(self, opened: list[Any]) -> None:
         verifier = self._verifier
@@ -299,6 +312,8 @@ class Replica:
         if known is None or known.head != pin.head or not set(pin.routes) <= set(known.routes):
             self._pins.write(pin, self._ring)
             self._pinned = pin
+        elif not self.offline:
+            self._pins.touch(self.account_id)
 
     def _refuse_damaged(self) -> None:
         if self.verdict is not None:

@@ -65,6 +65,10 @@ def read_head(value: Any) -> Head:
     return Head(seq, _hex(_field(value, "mac"), 32))
 
 
+def read_object(reply: Mapping[str, Any]) -> bytes:
+    return _base64(_field(reply, "object"))
+
+
 def read_string(reply: Mapping[str, Any], name: str) -> str:
     value = _field(reply, name)
     if type(value) is not str:

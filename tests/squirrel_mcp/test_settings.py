@@ -43,7 +43,7 @@ def test_values_are_read_and_empty_ones_are_absent() -> None:
         {"SQUIRREL_LOG_LEVEL": "loud canary"},
         {"SQUIRREL_DATA_DIR": "relative/canary"},
         {"SQUIRREL_DATA_DIR": "${DATA_canary}"},
-        {"SQUIRREL_API_BASE_URL": "https://canary.example"},
+        {"SQUIRREL_API_BASE_URL": "${SQUIRREL_canary}"},
         {"SQUIRREL_API_KEY": "sqn_canary"},
     ],
 )

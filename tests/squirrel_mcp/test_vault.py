@@ -376,3 +376,13 @@ def test_a_large_import_is_written_in_batches(open_vault: OpenVault, clock: Cloc
     vault.put_revisions(revisions)
     assert len(vault.memories) == 300
     assert len(open_vault().memories) == 300
+
+
+@pytest.mark.parametrize("memory_id", ["0" * 32, "zz" * 16, "AB" * 16, "ab", ""])
+def test_an_import_refuses_ids_that_no_memory_has(open_vault: OpenVault, clock: Clock, memory_id: str) -> None:
+    vault = open_vault()
+    head = vault.head
+    with pytest.raises(InvalidInput):
+        vault.put_revisions([Memory(id=memory_id, text="x", created_at=clock.now, updated_at=clock.now)])
+    assert vault.head == head
+    assert len(open_vault().memories) == 0

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp import Client
 
@@ -128,6 +129,19 @@ async def test_settings_that_cannot_be_used_are_told_by_every_tool() -> None:
         assert (status["unlocked"], status["problem"]["code"]) == (False, "configuration")
 
 
+async def test_the_passphrase_is_asked_for_once_per_opening(serving: Serving) -> None:
+    asked: list[str] = []
+
+    def source() -> str:
+        asked.append("once")
+        return PASSPHRASE
+
+    async with serving(unlock=Unlocker(source)) as agent:
+        await agent("save_memory", text="tea")
+        await agent("get_context")
+    assert asked == ["once"]
+
+
 class Gate:
     """A passphrase that somebody has to let through."""
 
@@ -152,8 +166,6 @@ async def test_a_call_ends_at_its_deadline_and_later_ones_work(serving: Serving)
 
 
 async def test_bad_arguments_and_lists_are_answered_while_the_vault_opens(serving: Serving) -> None:
-    import anyio
-
     gate = Gate()
     async with serving(unlock=Unlocker(gate)) as agent, anyio.create_task_group() as tasks:
 
