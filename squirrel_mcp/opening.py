@@ -11,8 +11,9 @@ from squirrel_mcp import local_vault, passphrase
 from squirrel_mcp.crypto import kdf
 from squirrel_mcp.crypto.key_set import KeyRing, KeySet
 from squirrel_mcp.crypto.log import Head
+from squirrel_mcp.crypto.pin import Pin
 from squirrel_mcp.crypto.wrap import Secret
-from squirrel_mcp.errors import WrongPassphrase
+from squirrel_mcp.errors import PinDamaged, WrongPassphrase
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.sync.pins import PinFolder
 from squirrel_mcp.sync.store import Store
@@ -119,8 +120,21 @@ def accept_rollback(settings: Settings, unlock: Unlocker, *, clock: Clock = utc_
             if verdict := Vault(store, PinFolder(Path(nothing_pinned)), unlock, clock=clock).verdict:
                 raise verdict
         pins = PinFolder(settings.data_dir)
+        try:
+            known = pins.by_route(store.route)
+        except PinDamaged:
+            known = []
         pins.drop(store.route)
-        return Vault(store, pins, unlock, clock=clock)
+        if settings.api_base_url is not None:
+            from squirrel_mcp import remote_vault
+
+            remote_vault.drop_cache(settings)
+        vault = Vault(store, pins, unlock, clock=clock)
+        for sealed in known:
+            # Other ways to the same account stay known, such as the vault file that was moved to this server.
+            if sealed.pin.account_id == vault.account_id:
+                pins.write(Pin(vault.key_set, vault.head, sealed.pin.routes), vault.ring)
+        return vault
     except BaseException:
         store.close()
         raise

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from squirrel_mcp import private_files
-from squirrel_mcp.crypto import pin
+from squirrel_mcp.crypto import kdf, log, pin
 from squirrel_mcp.crypto.key_set import KeySet
 from squirrel_mcp.crypto.log import Head
+from squirrel_mcp.crypto.pin import Route
 from squirrel_mcp.errors import ConfigurationError, Verdict
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.sync import wire
@@ -20,7 +21,7 @@ from squirrel_mcp.sync.remote import RemoteStore, read_reply
 from squirrel_mcp.sync.state_cache import StateCache
 from squirrel_mcp.sync.store import Store
 from squirrel_mcp.sync.transport import Transport
-from squirrel_mcp.vault import Vault
+from squirrel_mcp.vault import Clock, Vault, create_account, utc_now
 
 
 def transport(settings: Settings, origin: str | None = None) -> Transport:
@@ -42,7 +43,7 @@ def open_with_cache(settings: Settings, make_vault: Callable[[Store], Vault]) ->
     """Unlock and sync through the state cache; a cache that does not fit the account is dropped once."""
     private_files.ensure_folder(settings.data_dir)
     remote = remote_store(settings)
-    cache = StateCache(_cache_path(settings, remote))
+    cache = StateCache(cache_path(settings, remote.route))
     store = CachedStore(remote, cache)
     try:
         if not store.has_cache:
@@ -59,6 +60,34 @@ def open_with_cache(settings: Settings, make_vault: Callable[[Store], Vault]) ->
     except BaseException:
         store.close()
         raise
+
+
+def create(
+    to: Transport,
+    invite: str,
+    passphrase: str,
+    recovery: bytes | None = None,
+    *,
+    clock: Clock = utc_now,
+    parameters: kdf.Parameters = kdf.DEFAULT,
+) -> ApiKey:
+    """Make a new account with this passphrase and, if given, this recovery code (20 bytes); its first API key."""
+    registrar = _Registrar(to, invite)
+    create_account(registrar, passphrase, recovery=recovery, clock=clock, parameters=parameters)
+    assert registrar.api_key is not None  # register raises otherwise
+    return registrar.api_key
+
+
+class _Registrar:
+    """Makes accounts for `create_account` and keeps the key that came back."""
+
+    def __init__(self, to: Transport, invite: str) -> None:
+        self._to, self._invite = to, invite
+        self.api_key: ApiKey | None = None
+
+    def register(self, key_set: KeySet, entry: bytes, append_verifier: bytes) -> Head:
+        self.api_key = register(self._to, self._invite, key_set, entry, append_verifier)
+        return log.parse(entry).head
 
 
 def register(
@@ -86,7 +115,15 @@ def register(
     return ApiKey(wire.read_string(read_reply(to.request("POST", "/v1/accounts", headers={}, body=raw)), "apiKey"))
 
 
-def _cache_path(settings: Settings, remote: RemoteStore) -> Path:
+def drop_cache(settings: Settings) -> None:
+    """Forget what this device has kept of the account that the settings name."""
+    cache = StateCache(cache_path(settings, remote_store(settings).route))
+    cache.drop()
+    cache.close()
+
+
+def cache_path(settings: Settings, route: Route) -> Path:
+    """Where the state cache of an account is that is reached by `route`."""
     # By route and not by account, which is not known before the first answer.
-    name = pin.file_name("\n".join(remote.route).encode())
+    name = pin.file_name("\n".join(route).encode("utf-8", "surrogateescape"))
     return settings.data_dir / name.replace("state-", "cache-").replace(".bin", ".db")

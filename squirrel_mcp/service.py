@@ -9,7 +9,6 @@ import base64
 import heapq
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -27,6 +26,7 @@ from squirrel_mcp.vault import Clock, Outcome, Vault, utc_now
 
 DEADLINE = 45.0  # seconds a call waits for unlocking and the first sync
 MAX_LIMIT = 50
+WORDS = "words"
 CONTEXT_FIRST = ("instruction", "profile")
 CONTEXT_IN_TURN = ("preference", "project", "task")
 _MAX_EXPORT_NOTE = 64
@@ -97,7 +97,7 @@ class Status:
     damaged: list[str] = field(default_factory=list)
     fingerprint: str = ""
     last_sync: datetime | None = None
-    ranking: str = "words"
+    ranking: str = WORDS  # or the name of another ranker, once it is in use
     recovery_code: bool = False
     last_export: datetime | None = None
     version: str = __version__
@@ -136,6 +136,11 @@ class MemoryService:
         with self._session():
             pass
 
+    def warm(self) -> None:
+        """Index the memories now, so that the first search does not have to."""
+        with self._session() as (vault, _):
+            self._ranked(vault)
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -149,8 +154,8 @@ class MemoryService:
         self, query: str, *, limit: int = 10, filters: Filters | None = None, near_misses: bool = False
     ) -> SearchAnswer:
         """Ranked hits; `limit` is clamped to 1..50."""
-        with self._session() as (_, ranker, freshness):
-            ranking = ranker.search(
+        with self._session() as (vault, freshness):
+            ranking = self._ranked(vault).search(
                 query,
                 now=self._clock(),
                 limit=_clamp(limit),
@@ -165,8 +170,8 @@ class MemoryService:
         Standing instructions and profile come first; then what matches `topic`, if given; then preferences, projects,
         tasks and what changed last take turns until `limit` (1..50) is reached.
         """
-        with self._session() as (vault, ranker, freshness):
-            chosen = self._choose(vault, ranker, topic, _clamp(limit))
+        with self._session() as (vault, freshness):
+            chosen = self._choose(vault, topic, _clamp(limit))
             groups: dict[str, list[Memory]] = {}
             for memory in chosen.values():
                 groups.setdefault(memory.category, []).append(memory)
@@ -184,23 +189,23 @@ class MemoryService:
 
     def save(self, draft: Draft) -> Saved:
         """Store a memory, and name up to three that look like it."""
-        with self._session(writing=True) as (vault, ranker, _):
-            similar = ranker.similar(draft.text, limit=4)
+        with self._session(writing=True) as (vault, _):
+            similar = self._ranked(vault).similar(draft.text, limit=4)
             outcome = vault.save(draft)
             own = outcome.memory.id if outcome.memory else ""
             return Saved(outcome, tuple(hit for hit in similar if hit.memory.id != own)[:3])
 
     def correct(self, memory_id: str, changes: Changes, expected_revision: int | None = None) -> Outcome:
-        with self._session(writing=True) as (vault, _, _):
+        with self._session(writing=True) as (vault, _):
             return vault.correct(memory_id, changes, expected_revision)
 
     def forget(self, memory_id: str, expected_revision: int | None = None) -> Outcome:
-        with self._session(writing=True) as (vault, _, _):
+        with self._session(writing=True) as (vault, _):
             return vault.forget(memory_id, expected_revision)
 
     def get(self, memory_id: str, *, history: bool = False) -> Found:
         """NotFound for an unknown or forgotten id, RecordDamaged for a memory that does not open."""
-        with self._session() as (vault, _, freshness):
+        with self._session() as (vault, freshness):
             if memory_id in vault.damaged:
                 raise vault.damaged[memory_id]
             memory = vault.memories.get(memory_id)
@@ -221,7 +226,7 @@ class MemoryService:
         if cursor:
             order, after = _read_cursor(cursor)
         filters, limit = filters or Filters(), _clamp(limit)
-        with self._session() as (vault, _, freshness):
+        with self._session() as (vault, freshness):
             unfiltered = filters == Filters()
             total = len(vault.memories) if unfiltered else sum(map(filters.matches, vault.memories))
             memories: list[Memory] = []
@@ -238,7 +243,7 @@ class MemoryService:
         """Never raises for a vault that cannot be opened: that is what it tells."""
         place = opening.place(self._settings)
         try:
-            with self._session() as (vault, ranker, freshness):
+            with self._session() as (vault, freshness):
                 problem = (vault.verdict.code, str(vault.verdict)) if vault.verdict else None
                 if freshness.stale and problem is None:
                     problem = ("stale", freshness.note)
@@ -251,7 +256,7 @@ class MemoryService:
                     damaged=sorted(vault.damaged),
                     fingerprint=vault.fingerprint(),
                     last_sync=self._last_sync,
-                    ranking=ranker.name,
+                    ranking=self._ranker.name if self._ranker else WORDS,
                     recovery_code=vault.key_set.recovery is not None,
                     last_export=self._read_last_export(),
                 )
@@ -261,14 +266,14 @@ class MemoryService:
     @contextmanager
     def vault(self) -> Iterator[Vault]:
         """The unlocked vault in step with the store, for commands that a person gives; held until the block ends."""
-        with self._session(writing=True) as (vault, _, _):
+        with self._session(writing=True) as (vault, _):
             yield vault
 
     def note_export(self) -> None:
         """Remember that everything was exported just now; status tells it."""
         private_files.replace(self._settings.data_dir / "last-export", format_time(self._clock()).encode())
 
-    def _choose(self, vault: Vault, ranker: Ranker, topic: str, limit: int) -> dict[str, Memory]:
+    def _choose(self, vault: Vault, topic: str, limit: int) -> dict[str, Memory]:
         chosen: dict[str, Memory] = {}
 
         def take(memories: Iterator[Memory], most: int) -> None:
@@ -283,7 +288,9 @@ class MemoryService:
         for category in CONTEXT_FIRST:
             take(vault.memories.latest(category), limit)
         if topic.strip():
-            ranking = ranker.search(topic, now=self._clock(), limit=limit, filters=Filters(), near_misses=False)
+            ranking = self._ranked(vault).search(
+                topic, now=self._clock(), limit=limit, filters=Filters(), near_misses=False
+            )
             take((hit.memory for hit in ranking.hits), limit)
         others = [name for name in vault.memories.counts() if name not in (*CONTEXT_FIRST, *CONTEXT_IN_TURN)]
         streams = [vault.memories.latest(name) for name in CONTEXT_IN_TURN]
@@ -297,32 +304,31 @@ class MemoryService:
         return chosen
 
     @contextmanager
-    def _session(self, *, writing: bool = False) -> Iterator[tuple[Vault, Ranker, Freshness]]:
+    def _session(self, *, writing: bool = False) -> Iterator[tuple[Vault, Freshness]]:
         if not self._lock.acquire(timeout=DEADLINE):
             raise StoreUnavailable("The memories are still being unlocked; try again in a moment.")
         try:
             if self._closed:
                 raise StoreUnavailable("The memory server is shutting down.")
-            if self._vault is None or self._ranker is None:
-                opened = self._open_vault()
-                freshness = self._sync(opened, writing) if opened.offline else Freshness()
+            if self._vault is None:
+                vault = opening.open_vault(self._settings, self._unlock, clock=self._clock, parameters=self._parameters)
+                self._vault = vault
+                self._last_sync = vault.last_seen if vault.offline else self._clock()
+                freshness = self._sync(vault, writing) if vault.offline else Freshness()
             else:
-                freshness = self._sync(self._vault, writing)
-            assert self._vault is not None and self._ranker is not None
-            yield self._vault, self._ranker, freshness
+                vault = self._vault
+                freshness = self._sync(vault, writing)
+            yield vault, freshness
         finally:
             self._lock.release()
 
-    def _open_vault(self) -> Vault:
-        with ThreadPoolExecutor(1) as aside:
-            # Loading its libraries takes about as long as the key derivation, which leaves a core to it.
-            making = aside.submit(self._make_ranker)
-            vault = opening.open_vault(self._settings, self._unlock, clock=self._clock, parameters=self._parameters)
-            ranker = making.result()
-        vault.add_listener(ranker)
-        self._vault, self._ranker = vault, ranker
-        self._last_sync = vault.last_seen if vault.offline else self._clock()
-        return vault
+    def _ranked(self, vault: Vault) -> Ranker:
+        """The ranker, which learns of all memories when it is first needed."""
+        if self._ranker is None:
+            ranker = self._make_ranker()
+            vault.add_listener(ranker)
+            self._ranker = ranker
+        return self._ranker
 
     def _sync(self, vault: Vault, writing: bool) -> Freshness:
         if vault.verdict is not None:

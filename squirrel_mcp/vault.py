@@ -64,14 +64,21 @@ def create_account(
     store: Registrar,
     passphrase: str,
     *,
+    recovery: bytes | None = None,
     clock: Clock = utc_now,
     parameters: kdf.Parameters = kdf.DEFAULT,
     random: entropy.Random = entropy.system,
 ) -> None:
-    """Make a new account with a new key; PassphraseRefused for a passphrase that is too short."""
+    """Make a new account with a new key; PassphraseRefused for a passphrase that is too short.
+
+    recovery: the 20 bytes of a recovery code that opens it from the beginning.
+    """
     kdf.check_new(passphrase)
     account_id, dek = random(16), Dek.generate(random)
-    keys = key_set.make(KeyRing((), dek), account_id, 1, passphrase=passphrase, parameters=parameters, random=random)
+    keys = key_set.make(
+        KeyRing((), dek), account_id, 1,
+        passphrase=passphrase, recovery=recovery, parameters=parameters, random=random,
+    )  # fmt: skip
     entry = log.make(dek, account_id, log.EMPTY, log.REWRAP, time_ms=_milliseconds(clock), revision=1, content=keys.raw)
     store.register(keys, entry, hash_bytes(dek.append))
 

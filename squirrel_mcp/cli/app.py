@@ -24,6 +24,8 @@ from squirrel_mcp.settings import Settings
 # In the order of --help. A command's module is loaded when it is used: most of them need little of the program.
 COMMANDS = {
     "init": "init:init",
+    "join": "join:join",
+    "move": "move:move",
     "client-config": "client_config:client_config",
     "status": "status:status",
     "add": "writing:add",
@@ -37,6 +39,8 @@ COMMANDS = {
     "passphrase": "passphrase:passphrase",
     "recovery": "recovery:recovery",
     "rotate": "rotate:rotate",
+    "keys": "keys:keys",
+    "account": "account:account",
     "accept-rollback": "rollback:accept_rollback",
     "demo": "demo:demo",
 }
@@ -66,7 +70,7 @@ class _Program(click.Group):
 @click.group(cls=_Program)
 @click.version_option(__version__, prog_name="squirrel-mcp", message="%(prog)s %(version)s")
 def program() -> None:
-    """Private, encrypted memory for agents, kept on this machine.
+    """Private, encrypted memory for agents, kept on this machine or on a server that cannot read it.
 
     Without arguments this is the MCP server, which an agent's program starts. Every command knows --json and --help.
     """

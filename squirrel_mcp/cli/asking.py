@@ -39,9 +39,14 @@ def line(question: str) -> str:
     return str(click.prompt(question, err=True, prompt_suffix=": "))
 
 
+def hidden(question: str) -> str:
+    """What is typed is not seen."""
+    return getpass.getpass(f"{question}: ")
+
+
 def passphrase(question: str = "Passphrase") -> str:
     """Typed without echo, checked for form."""
-    typed = getpass.getpass(f"{question}: ")
+    typed = hidden(question)
     kdf.normalise(typed)
     return typed
 

@@ -50,12 +50,28 @@ def client_config(client: str, local: bool | None, passphrase_from: PassphraseFr
         say(hint)
 
 
-def launch(settings: Settings, *, local: bool | None = None, passphrase_from: PassphraseFrom | None = None) -> Launch:
-    """How a client starts the server so that it finds the vault of `settings`; by default as `own_launch` says."""
+def launch(
+    settings: Settings,
+    *,
+    local: bool | None = None,
+    passphrase_from: PassphraseFrom | None = None,
+    show_key: bool = False,
+) -> Launch:
+    """How a client starts the server so that it finds the vault of `settings`; by default as `own_launch` says.
+
+    show_key: whether the API key itself becomes part of it, or a placeholder.
+    """
     chosen = passphrase_from or _source(settings)
     environment = {}
     if settings.data_dir != default_data_dir():
         environment["SQUIRREL_DATA_DIR"] = str(settings.data_dir)
+    if settings.api_base_url is not None:
+        environment["SQUIRREL_API_BASE_URL"] = settings.api_base_url
+        if settings.ca_file is not None:
+            environment["SQUIRREL_CA_FILE"] = str(settings.ca_file.absolute())
+        if settings.https_proxy is not None:
+            # Proxies may have a password in their address.
+            environment["SQUIRREL_HTTPS_PROXY"] = "the address of your proxy"
     command, args = own_launch() if local is None else _own_command() if local else _UVX
     return Launch(
         command,
@@ -63,6 +79,8 @@ def launch(settings: Settings, *, local: bool | None = None, passphrase_from: Pa
         passphrase_from=chosen,
         passphrase_file=str(settings.passphrase_file.absolute()) if settings.passphrase_file else "",
         environment=environment,
+        has_api_key=settings.api_base_url is not None,
+        api_key=settings.api_key if show_key else None,
     )
 
 
@@ -114,6 +132,10 @@ def hints(found: Snippet) -> list[str]:
         hints.append("For one project only: the snippet of `--client cursor` works as its .mcp.json.")
     if "SQUIRREL_PASSPHRASE_FILE" in found.content:
         hints.append("The file holds the passphrase and nothing else; run `chmod 600` on it.")
+    if found.kind == "command" and "SQUIRREL_API_KEY=sqn_" in found.content:
+        hints.append("The command holds the API key: keep it out of your shell's history.")
+    elif "${SQUIRREL_API_KEY}" in found.content:
+        hints.append("Fill in the API key of this device; `squirrel-mcp keys create` makes one.")
     if "uvx" in found.content:
         hints.append("If the client does not find uvx, use --local or the full path of uvx.")
     return hints

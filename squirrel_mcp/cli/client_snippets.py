@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 SERVER = "squirrel"
 _INPUT = "squirrel-passphrase"
+_KEY_INPUT = "squirrel-api-key"
 
 PassphraseFrom = Literal["keyring", "file", "command", "variable"]
 
@@ -20,7 +21,8 @@ class Launch:
 
     passphrase_from: where it finds the passphrase. `variable` puts a placeholder into the snippet, which the server
     refuses until it is filled in; the passphrase itself never gets here. passphrase_file: its path, or "".
-    environment: other variables.
+    environment: other variables. has_api_key: whether there is a server that takes one; api_key: the key itself, for
+    the one time that it is shown, or None for a placeholder, which the server refuses too.
     """
 
     command: str = "uvx"
@@ -28,9 +30,15 @@ class Launch:
     passphrase_from: PassphraseFrom = "file"
     passphrase_file: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    has_api_key: bool = False
+    api_key: str | None = field(default=None, repr=False)
 
-    def variables(self, placeholder: str = "${SQUIRREL_PASSPHRASE}") -> dict[str, str]:
+    def variables(
+        self, placeholder: str = "${SQUIRREL_PASSPHRASE}", key_placeholder: str = "${SQUIRREL_API_KEY}"
+    ) -> dict[str, str]:
         variables = dict(self.environment)
+        if self.has_api_key:
+            variables["SQUIRREL_API_KEY"] = self.api_key or key_placeholder
         if self.passphrase_from == "file":
             variables["SQUIRREL_PASSPHRASE_FILE"] = self.passphrase_file or "/path/to/a/file/only/you/can/read"
         elif self.passphrase_from == "command":
@@ -69,10 +77,16 @@ def _claude_code(client: str, launch: Launch, platform: str) -> Snippet:
 
 def _vscode(client: str, launch: Launch, platform: str) -> Snippet:
     content: dict[str, Any] = {}
+    asked = {}
     if launch.passphrase_from == "variable":
-        asked = {"type": "promptString", "id": _INPUT, "description": "Passphrase of your memories", "password": True}
-        content["inputs"] = [asked]
-    server = {"type": "stdio", **_server(launch, f"${{input:{_INPUT}}}")}
+        asked[_INPUT] = "Passphrase of your memories"
+    if launch.has_api_key and launch.api_key is None:
+        asked[_KEY_INPUT] = "API key of your memories"
+    if asked:
+        content["inputs"] = [
+            {"type": "promptString", "id": name, "description": what, "password": True} for name, what in asked.items()
+        ]
+    server = {"type": "stdio", **_server(launch, f"${{input:{_INPUT}}}", f"${{input:{_KEY_INPUT}}}")}
     return Snippet(client, _where(client, platform), "json", _json({**content, "servers": {SERVER: server}}))
 
 
@@ -124,9 +138,9 @@ def _where(client: str, platform: str) -> str:
     return _PLACES[client][{"darwin": 0, "win32": 1}.get(platform, 2)]
 
 
-def _server(launch: Launch, placeholder: str = "${SQUIRREL_PASSPHRASE}") -> dict[str, Any]:
+def _server(launch: Launch, *placeholders: str) -> dict[str, Any]:
     server: dict[str, Any] = {"command": launch.command, "args": list(launch.args)}
-    variables = launch.variables(placeholder)
+    variables = launch.variables(*placeholders)
     return {**server, "env": variables} if variables else server
 
 

@@ -1,54 +1,79 @@
-"""`init`: a new vault on this machine, its recovery code, and what a client needs to use it."""
+"""`init`: a new vault on this machine or a new account on a server, its recovery code, and what a client needs."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
-from squirrel_mcp import opening, passphrase
-from squirrel_mcp.cli import asking, recovery_code
-from squirrel_mcp.cli.client_config import heading, hints, launch, snippet_fields
+from squirrel_mcp import opening
+from squirrel_mcp.cli import asking, connecting, recovery_code
+from squirrel_mcp.cli.client_config import launch, snippet_fields
 from squirrel_mcp.cli.client_snippets import CLIENTS, snippet
+from squirrel_mcp.cli.exits import Exit, of
 from squirrel_mcp.cli.output import json_option, show_json
 from squirrel_mcp.cli.session import PassphraseSource, open_vault
 from squirrel_mcp.crypto import kdf
-from squirrel_mcp.errors import Conflict, InvalidInput
+from squirrel_mcp.errors import Conflict, InvalidInput, SquirrelError
 from squirrel_mcp.settings import Settings
+
+_NO_CODE = "There is no recovery code yet: a forgotten passphrase means that the memories are lost."
 
 
 @click.command()
+@click.option("--api", metavar="URL", help="Make an account on this server, instead of a vault on this machine.")
+@click.option("--invite", metavar="TOKEN", help="What `squirrel-server invite` printed; - reads it from stdin.")
+@connecting.certificate_option
 @click.option("--no-recovery", is_flag=True, help="Make no recovery code now; `recovery new` makes one later.")
-@click.option(
-    "--keyring/--no-keyring", default=None, help="Keep the passphrase in this machine's keyring, or do not ask."
-)
-@click.option(
-    "--client", type=click.Choice(CLIENTS), default="claude-desktop", help="For which client to print the snippet."
-)
+@connecting.keyring_option
+@connecting.client_option
 @json_option
-def init(no_recovery: bool, keyring: bool | None, client: str, as_json: bool) -> None:
-    """Make the vault.
+def init(
+    api: str | None,
+    invite: str | None,
+    certificate: str | None,
+    no_recovery: bool,
+    keyring: bool | None,
+    client: str,
+    as_json: bool,
+) -> int:
+    """Make the vault, or with --api an account on a server.
 
     The passphrase (12 characters or more) is asked for twice, or comes from SQUIRREL_PASSPHRASE_FILE and the other
     sources. Nobody can reset it: the recovery code is the only other way in.
     """
     settings = Settings.read()
-    if opening.has_vault(settings):
-        raise Conflict(f"There is a vault at {settings.vault_path} already; nothing was changed.")
+    if api is None and (invite is not None or certificate is not None):
+        raise click.UsageError("--invite and --certificate go with --api.")
+    if api is None and settings.api_base_url is not None:
+        raise InvalidInput("api", "SQUIRREL_API_BASE_URL is set: use --api for an account there, or unset it.")
+    local = replace(settings, api_base_url=None, api_key=None)
+    if opening.has_vault(local):
+        what = "" if api is None else " `squirrel-mcp move` brings it to a server."
+        raise Conflict(f"There is a vault at {settings.vault_path} already; nothing was changed.{what}")
     if not no_recovery and not asking.can_show():
         raise InvalidInput(
             "recovery code",
             "There is no terminal to show a recovery code on: use --no-recovery, and `recovery new` later.",
         )
-    source = PassphraseSource(settings)
-    chosen = source()
-    kdf.check_new(chosen)
-    # The code is confirmed before anything is made: who stops here has nothing to clean up.
-    secret = None if no_recovery else recovery_code.make()
+    source = PassphraseSource(local)
+    if api is not None:
+        return _on_server(settings, source, api, invite, certificate, no_recovery, keyring, client, as_json)
+    _on_this_machine(settings, source, no_recovery, keyring, client, as_json)
+    return Exit.OK
+
+
+def _on_this_machine(
+    settings: Settings, source: PassphraseSource, no_recovery: bool, keyring: bool | None, client: str, as_json: bool
+) -> None:
+    chosen, secret = _secrets(source, no_recovery)
+    # Asked before anything is made: who stops here has nothing to clean up.
+    kept = connecting.wants_keyring(keyring, asked=source.asked)
     with open_vault(settings, source, may_create=True) as vault:
         if secret is not None:
             vault.set_recovery(secret)
-    kept = _keep(settings, chosen, keyring, asked=source.asked)
+    kept = kept and connecting.keep_in_keyring(settings, chosen)
     found = snippet(client, launch(settings, passphrase_from="keyring" if kept else None), sys.platform)
     if as_json:
         show_json(
@@ -62,24 +87,56 @@ def init(no_recovery: bool, keyring: bool | None, client: str, as_json: bool) ->
         return
     asking.say(f"The vault is made: {settings.vault_path}")
     if secret is None:
-        asking.say("There is no recovery code yet: a forgotten passphrase means that the memories are lost.")
-    asking.say(f"\n{heading(found)}")
-    click.echo(found.content, nl=False)
-    for hint in hints(found):
-        asking.say(hint)
+        asking.say(_NO_CODE)
+    connecting.show_snippet(found)
     asking.say(f"\nFor other clients: squirrel-mcp client-config --client {'|'.join(CLIENTS)}")
 
 
-def _keep(settings: Settings, chosen: str, wanted: bool | None, *, asked: bool) -> bool:
-    """Offer the keyring to who typed the passphrase; one that came from a source has its place."""
-    if wanted is None:
-        wanted = asked and asking.confirm("Keep the passphrase in this machine's keyring?", default=True)
-    if not wanted:
-        return False
-    kept = passphrase.keep_in_keyring(settings, chosen)
-    if not kept:
-        asking.say(
-            "This machine has no keyring that can be used: put the passphrase into a file that only you can read, "
-            "and name it as SQUIRREL_PASSPHRASE_FILE."
-        )
-    return kept
+def _on_server(
+    settings: Settings,
+    source: PassphraseSource,
+    api: str,
+    invite: str | None,
+    certificate: str | None,
+    no_recovery: bool,
+    keyring: bool | None,
+    client: str,
+    as_json: bool,
+) -> int:
+    from squirrel_mcp import remote_vault
+
+    if settings.api_key is not None:
+        raise Conflict("SQUIRREL_API_KEY is set: there is an account already. Unset it to make another one.")
+    destination = connecting.reach(settings, api, certificate)
+    token = connecting.secret("invite", invite, "Invite")
+    chosen, secret = _secrets(source, no_recovery)
+    kept = connecting.wants_keyring(keyring, asked=source.asked)
+    destination.keep_certificate()
+    key = remote_vault.create(remote_vault.transport(destination.settings), token, chosen, secret)
+    account = replace(destination.settings, api_key=key.secret())
+    kept = kept and connecting.keep_in_keyring(account, chosen)
+    code, fingerprint = Exit.OK, None
+    try:
+        with open_vault(account, source) as vault:
+            fingerprint = vault.fingerprint()
+    except SquirrelError as error:
+        # The account is there and its key comes this once: that is told whatever else went wrong.
+        code = of(error)
+        asking.say(f"The account is made, but opening it failed: {error}")
+    found = connecting.with_key(account, client, in_keyring=kept)
+    if as_json:
+        fields = connecting.account_fields(account, fingerprint, found)
+        show_json({**fields, "recoveryCode": secret is not None, "keyring": kept})
+        return code
+    asking.say(f"The account is made: {account.api_base_url}")
+    if secret is None:
+        asking.say(_NO_CODE)
+    connecting.show_account(account, fingerprint, found)
+    return code
+
+
+def _secrets(source: PassphraseSource, no_recovery: bool) -> tuple[str, bytes | None]:
+    """The new passphrase, and a recovery code that was confirmed; nothing is made yet."""
+    chosen = source()
+    kdf.check_new(chosen)
+    return chosen, None if no_recovery else recovery_code.make()

@@ -63,7 +63,7 @@ def search(
     """Find memories by words, the best match first."""
     dates = Arguments({"since": since, "until": until}, ("since", "until"))
     filters = Filters(category, entity, tags, dates.moment("since"), dates.moment("until", end=True))
-    with open_service(ranking=True) as service:
+    with open_service() as service:
         answer = service.search(" ".join(query), limit=limit, filters=filters, near_misses=near_misses)
     ranking = answer.ranking
     if as_json:

@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from squirrel_mcp import opening, passphrase
 from squirrel_mcp.cli import asking
-from squirrel_mcp.cli.no_ranker import NoRanker
 from squirrel_mcp.crypto.wrap import Secret
 from squirrel_mcp.errors import PassphraseMissing, VaultMissing, WrongPassphrase
 from squirrel_mcp.opening import Unlocker
-from squirrel_mcp.service import MemoryService, word_ranker
+from squirrel_mcp.service import MemoryService
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.vault import Vault
 
@@ -42,21 +41,17 @@ class PassphraseSource:
             if settings.passphrase_file or settings.passphrase_command or not asking.can_ask():
                 raise
         self.asked = True
-        return asking.passphrase() if opening.has_vault(settings) else asking.new_passphrase()
+        return asking.passphrase() if has_account(settings) else asking.new_passphrase()
 
 
 @contextmanager
-def open_service(*, ranking: bool = False, may_create: bool = False) -> Iterator[MemoryService]:
-    """The service, open.
-
-    ranking: whether it is asked what matches or looks alike; an index takes a while in a large vault. may_create:
-    whether a first memory may make the vault, as a first start does.
-    """
+def open_service(*, may_create: bool = False) -> Iterator[MemoryService]:
+    """The service, open; `may_create`: whether a first memory may make the vault, as a first start does."""
     settings = Settings.read()
     if not may_create:
         require_vault(settings)
     source = PassphraseSource(settings)
-    service = MemoryService(settings, unlock=Unlocker(source), ranker=word_ranker if ranking else NoRanker)
+    service = MemoryService(settings, unlock=Unlocker(source))
     try:
         retry(source, service.open)
         yield service
@@ -66,9 +61,16 @@ def open_service(*, ranking: bool = False, may_create: bool = False) -> Iterator
 
 @contextmanager
 def open_vault(
-    settings: Settings, secret: Callable[[], Secret] | None = None, *, may_create: bool = False
+    settings: Settings,
+    secret: Callable[[], Secret] | None = None,
+    *,
+    may_create: bool = False,
+    may_be_offline: bool = False,
 ) -> Iterator[Vault]:
-    """The vault alone, without an index to search it; `secret` opens it instead of the passphrase."""
+    """The vault alone, without an index to search it; `secret` opens it instead of the passphrase.
+
+    may_be_offline: whether what this device has seen will do while the server cannot be reached.
+    """
     if not may_create:
         require_vault(settings)
     if secret is None or isinstance(secret, PassphraseSource):
@@ -77,6 +79,8 @@ def open_vault(
     else:
         vault = opening.open_vault(settings, Unlocker(secret))
     try:
+        if vault.offline and not may_be_offline:
+            vault.sync()
         yield vault
     finally:
         vault.close()
@@ -98,7 +102,12 @@ def retry(source: PassphraseSource, open_it: Callable[[], _T]) -> _T:
     return asking.open_with_typed("Passphrase", open_with, asking.TRIES - 1)
 
 
+def has_account(settings: Settings) -> bool:
+    """Whether there is something to open; of an account on a server only opening it tells more."""
+    return settings.api_base_url is not None or opening.has_vault(settings)
+
+
 def require_vault(settings: Settings) -> None:
-    """VaultMissing, saying how to make one, where this device has never had a vault."""
-    if not opening.has_vault(settings):
+    """VaultMissing, saying how to make one, where this device has never had a vault and no server is named."""
+    if not has_account(settings):
         raise VaultMissing(f"There is no vault in {settings.data_dir} yet: make one with `squirrel-mcp init`.")

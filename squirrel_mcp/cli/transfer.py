@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from squirrel_mcp import opening, passphrase, private_files
+from squirrel_mcp import passphrase, private_files
 from squirrel_mcp.cli import asking
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.cli.output import json_option, progress, show_facts, show_json
-from squirrel_mcp.cli.session import open_vault
+from squirrel_mcp.cli.session import has_account, open_vault
 from squirrel_mcp.crypto import recovery
 from squirrel_mcp.crypto.key_set import KeyRing
 from squirrel_mcp.crypto.log import Head
@@ -26,8 +26,9 @@ from squirrel_mcp.portability.plain_file import BadLine
 from squirrel_mcp.portability.sealed_file import SealedExport
 from squirrel_mcp.service import MemoryService
 from squirrel_mcp.settings import Settings
-from squirrel_mcp.sync.local import LocalStore, route_of
+from squirrel_mcp.sync.local import LocalStore
 from squirrel_mcp.sync.pins import PinFolder
+from squirrel_mcp.sync.store import Store
 from squirrel_mcp.vault import Vault, utc_now
 
 _SHOWN_LINES = 20  # bad lines named one by one
@@ -55,14 +56,14 @@ def export(file: Path, plain: bool, yes: bool, overwrite: bool, as_json: bool) -
             raise InvalidInput("yes", "There is nobody to ask: use --yes to write readable text without a question.")
         if not asking.confirm(_READABLE):
             raise click.Abort
-    with open_vault(settings) as vault, closing(LocalStore(settings.vault_path)) as store:
+    with open_vault(settings) as vault, closing(_store(settings)) as store:
         damage = vault.verdict
         if damage is None:
             with progress("Reading") as tell:
                 taken = account_log.take(store, vault, tell)
             content, raw = taken.content, b"" if plain else sealed_file.encode(taken.export)
         elif plain:
-            content, raw = account_log.open_verified_part(store, vault, _pinned(settings)), b""
+            content, raw = account_log.open_verified_part(store, vault, _pinned(settings, store)), b""
         else:
             asking.say(
                 "Only a vault that is whole can be exported sealed; --plain writes what comes before the damage."
@@ -131,15 +132,24 @@ def import_file(
     return Exit.CONFLICT if planned.ids("conflict") else Exit.OK
 
 
-def _pinned(settings: Settings) -> Head | None:
-    pins = PinFolder(settings.data_dir).by_route(route_of(settings.vault_path))
+def _store(settings: Settings) -> Store:
+    """The store itself: an export asks for every revision, which no cache has."""
+    if settings.api_base_url is None:
+        return LocalStore(settings.vault_path)
+    from squirrel_mcp import remote_vault
+
+    return remote_vault.remote_store(settings)
+
+
+def _pinned(settings: Settings, store: Store) -> Head | None:
+    pins = PinFolder(settings.data_dir).by_route(store.route)
     return pins[0].pin.head if pins else None
 
 
 @contextmanager
 def _destination(settings: Settings, dry_run: bool) -> Iterator[Vault | None]:
     """The vault to import into, made if there is none; a dry run makes none."""
-    if dry_run and not opening.has_vault(settings):
+    if dry_run and not has_account(settings):
         yield None
         return
     with open_vault(settings, may_create=True) as vault:

@@ -43,7 +43,7 @@ def add(
 ) -> None:
     """Save a memory. With - for TEXT it is read from stdin."""
     draft = Draft(_text(text), entity, category, tags, keywords, source)
-    with open_service(ranking=True, may_create=True) as service:
+    with open_service(may_create=True) as service:
         saved = service.save(draft)
     memory = saved.outcome.memory
     assert memory is not None  # a saved memory is there

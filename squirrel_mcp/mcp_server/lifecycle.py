@@ -115,7 +115,7 @@ class Opening:
                 from squirrel_mcp.settings import Settings
 
                 settings = Settings.read()
-                self._is_new = not settings.vault_path.exists()
+                self._is_new = settings.api_base_url is None and not settings.vault_path.exists()
                 self._service = MemoryService(settings, ranker=self._ranker or word_ranker)
             return self._service
 
@@ -141,13 +141,13 @@ class Opening:
             gc.disable()
             try:
                 service.open()
+                self._report()
+                service.warm()
             finally:
                 gc.enable()
                 gc.freeze()
         except SquirrelError as error:
             self._notices.trouble(error.code, str(error))
-            return
-        self._report()
 
     def _report(self) -> None:
         status = self.service().status()

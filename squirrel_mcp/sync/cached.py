@@ -23,6 +23,7 @@ class CachedStore:
         # What other processes add to the file later is not served: a running client has to ask the server.
         self._cached = cache.head()
         self._unsettled: dict[int, LogItem] = {}
+        self._dropped = False
 
     @property
     def route(self) -> Route:
@@ -64,14 +65,20 @@ class CachedStore:
 
     def settled(self, head: Head) -> None:
         """Keep what was read and verified."""
+        if self._dropped:
+            self._cache.drop()
+            self._dropped = False
         if self._unsettled:
             self._cache.add([item for seq, item in sorted(self._unsettled.items()) if seq <= head.seq])
             self._unsettled = {}
 
     def drop_cache(self) -> None:
-        """It does not fit the account: begin anew."""
-        self._cache.drop()
-        self._cached, self._unsettled = log.EMPTY, {}
+        """It does not fit the account: ask the server for everything.
+
+        The file goes once what the server says is verified: if it is the server that is wrong, the file may be all
+        that is left of what this device has seen.
+        """
+        self._cached, self._unsettled, self._dropped = log.EMPTY, {}, True
 
     def close(self) -> None:
         self._cache.close()

@@ -89,6 +89,11 @@ class LocalStore:
         with _translated():
             return self._sql.object(self._id(), sha256)
 
+    def delete_account(self, append_key: bytes) -> None:
+        """Erase everything; the file then holds no account."""
+        with _translated():
+            self._sql.delete_account(self._id(), append_key)
+
     def retire(self, head: Head, path: Path) -> bool:
         """Rename the file to `path` if its head is still `head`; from then on no process writes to it any more."""
         with _translated():

@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from squirrel_mcp.cli.no_ranker import NoRanker
 from squirrel_mcp.crypto import kdf
 from squirrel_mcp.memory import Changes, Draft
 from squirrel_mcp.opening import Unlocker
@@ -26,9 +25,7 @@ CHEAP = kdf.Argon2id(time=2, memory_kib=19_456, lanes=1)
 
 def open_service(data_dir: Path, passphrase: str) -> MemoryService:
     """A service whose key derivation is the cheapest that is allowed."""
-    return MemoryService(
-        Settings(data_dir=data_dir), unlock=Unlocker(lambda: passphrase), ranker=NoRanker, parameters=CHEAP
-    )
+    return MemoryService(Settings(data_dir=data_dir), unlock=Unlocker(lambda: passphrase), parameters=CHEAP)
 
 
 def _report(**fields: Any) -> None:
