@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from squirrel_server.store import statements
 from squirrel_server.store.checks import MemoryState, Posted
 from squirrel_server.store.errors import Malformed
+from squirrel_server.store.wire import Op
 
 _CHUNK = 500  # values of one IN list: well below the number of parameters any database takes
 
@@ -18,7 +19,7 @@ _CHUNK = 500  # values of one IN list: well below the number of parameters any d
 def look_up(connection: Connection, account: int, batch: Sequence[Posted]) -> dict[bytes, MemoryState]:
     """The states of those memories of the batch that exist."""
     memories: dict[bytes, MemoryState] = {}
-    for ids in _chunks({posted.entry.memory_id for posted in batch}):
+    for ids in _chunks({posted.entry.memory_id for posted in batch if posted.entry.op < Op.REWRAP}):
         rows = connection.execute(statements.FIND_MEMORIES, {"account": account, "ids": ids})
         memories.update((memory_id, MemoryState(*state)) for memory_id, *state in rows)
     return memories
@@ -42,7 +43,7 @@ def write_batch(
             "account": account,
             "seq": entry.seq,
             "entry": entry.raw,
-            "memory_id": entry.memory_id,
+            "memory_id": entry.memory_id if entry.op < Op.REWRAP else None,
             "object_sha256": digest,
         }
         for entry, _, digest in batch

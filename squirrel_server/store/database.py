@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -25,6 +26,10 @@ class Database(Protocol):
 
     def scrub(self) -> None:
         """Remove, as far as can be done now, what erased rows left behind. Raises nothing."""
+        ...
+
+    def retire(self, path: str, ready: Callable[[Connection], bool]) -> bool:
+        """Let nobody write any more and rename the file to `path`, if `ready` says so inside a transaction."""
         ...
 
     def close(self) -> None:

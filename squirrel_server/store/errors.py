@@ -10,7 +10,10 @@
     │   ├── UnknownMemory            unknown_memory    a tombstone for a memory that was never put
     │   ├── UnknownAccount           unknown_account
     │   ├── UnknownObject            unknown_object    never stored, or erased by a tombstone
-    │   └── AccountExists            account_exists
+    │   ├── AccountExists            account_exists
+    │   ├── InviteRefused            invite_refused    unknown, expired, or used for something else
+    │   ├── UnknownKey               unknown_key       this account has no such API key
+    │   └── TooManyKeys              too_many_keys     the account has as many API keys as it may
     └── Failed                       the database could not do it
         ├── Unavailable              unavailable       busy, unreadable, unreachable: try again
         ├── Full                     full              no space left; works again once there is some
@@ -91,6 +94,24 @@ class AccountExists(Refused):
 
     def __init__(self) -> None:
         super().__init__("This account is registered already.")
+
+
+class InviteRefused(Refused):
+    code = "invite_refused"
+
+    def __init__(self) -> None:
+        super().__init__("The invite is unknown, expired or used. Ask whoever runs the server for another one.")
+
+
+class UnknownKey(Refused):
+    code = "unknown_key"
+
+    def __init__(self) -> None:
+        super().__init__("This account has no such API key.")
+
+
+class TooManyKeys(Refused):
+    code = "too_many_keys"
 
 
 class Failed(StoreError):

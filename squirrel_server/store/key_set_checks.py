@@ -61,15 +61,22 @@ def read_key_change(
 
 def check_first_key_set(change: KeyChange, account_id: bytes) -> None:
     """The key set an account is registered with: everything made anew, and no keys before it."""
-    if change.entry.op != Op.REWRAP or change.append_verifier is None:
-        raise Malformed("The first entry of a log is a rewrap, and comes with an append verifier.")
+    check_first_entry(change)
     if change.previous_keys is not None:
         raise Malformed("An account that was never rotated has no previous keys.")
-    check_link(change.entry, _START.seq + 1, _START.mac)
     _check_generation(change, 1)
     _check_key_set(change, account_id)
     if any(wrap.generation != 1 for wrap in change.wraps):
         raise Malformed("A slot of the first key set was not made at generation 1.")
+
+
+def check_first_entry(change: KeyChange) -> None:
+    """What opens a log, whatever key set comes with it."""
+    if change.entry.op != Op.REWRAP or change.append_verifier is None:
+        raise Malformed("The first entry of a log is a rewrap, and comes with an append verifier.")
+    check_link(change.entry, _START.seq + 1, _START.mac)
+    if change.entry.revision != 1:
+        raise Malformed(f"The first entry of a log has generation {change.entry.revision} and not 1.")
 
 
 def check_key_change(change: KeyChange, account_id: bytes, head: Head, stored: StoredKeySet) -> None:
@@ -110,7 +117,16 @@ def _check_generation(change: KeyChange, generation: int) -> None:
 
 
 def _check_key_set(change: KeyChange, account_id: bytes) -> bytes:
-    """The rules a key set keeps by itself, and that the entry has its hash; its kid comes back."""
+    """`check_slots`, and that the entry has the hash of the key set; its kid comes back."""
+    kid = check_slots(change, account_id)
+    key_set = b"".join(wrap.raw for wrap in change.wraps) + (change.previous_keys or b"")
+    if change.entry.sha256 != hashlib.sha256(key_set).digest():
+        raise Malformed("The entry does not have the hash of its key set.")
+    return kid
+
+
+def check_slots(change: KeyChange, account_id: bytes) -> bytes:
+    """The rules a key set keeps by itself; its kid comes back."""
     if tuple(wrap.slot for wrap in change.wraps) not in _SLOT_ORDERS:
         raise Malformed("A key set has slot 1, then slot 2 or nothing.")
     kid = change.wraps[0].kid
@@ -119,9 +135,6 @@ def _check_key_set(change: KeyChange, account_id: bytes) -> bytes:
     previous = change.previous_keys
     if previous is not None and parse_object(previous, ObjectType.PREVIOUS_KEYS) != kid:
         raise Malformed("The previous keys are sealed under another key than the slots hold.")
-    key_set = b"".join(wrap.raw for wrap in change.wraps) + (previous or b"")
-    if change.entry.sha256 != hashlib.sha256(key_set).digest():
-        raise Malformed("The entry does not have the hash of its key set.")
     return kid
 
 

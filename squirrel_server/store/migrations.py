@@ -62,7 +62,35 @@ def _first_tables(connection: Connection) -> None:
         connection.execute(text(statement))
 
 
-MIGRATIONS: Sequence[Migration] = (_first_tables,)  # the n-th leads to version n
+def _tables_of_a_server(connection: Connection) -> None:
+    sqlite = connection.dialect.name == "sqlite"
+    blob = "BLOB" if sqlite else "BYTEA"
+    clustered = "WITHOUT ROWID" if sqlite else ""
+    for statement in (
+        "ALTER TABLE accounts ADD COLUMN upload_seq BIGINT",
+        f"ALTER TABLE accounts ADD COLUMN upload_mac {blob}",
+        f"""CREATE TABLE api_keys (
+            key_id TEXT NOT NULL PRIMARY KEY,
+            account INTEGER NOT NULL REFERENCES accounts (account),
+            digest {blob} NOT NULL,
+            scope TEXT NOT NULL,
+            created_day INTEGER NOT NULL,
+            last_used_day INTEGER,
+            expires BIGINT
+        ) {clustered}""",
+        "CREATE INDEX api_keys_by_account ON api_keys (account)",
+        f"""CREATE TABLE invites (
+            digest {blob} NOT NULL PRIMARY KEY,
+            expires BIGINT NOT NULL,
+            account INTEGER REFERENCES accounts (account),
+            key_id TEXT
+        ) {clustered}""",
+        "CREATE INDEX invites_by_account ON invites (account)",
+    ):
+        connection.execute(text(statement))
+
+
+MIGRATIONS: Sequence[Migration] = (_first_tables, _tables_of_a_server)  # the n-th leads to version n
 
 
 def schema_version(connection: Connection) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -77,6 +77,10 @@ class PostgresqlDatabase:
 
     def scrub(self) -> None:
         """Nothing to do: the server's own vacuum frees erased rows, and its archives are its operator's."""
+
+    def retire(self, path: str, ready: Callable[[Connection], bool]) -> bool:
+        """Not for a server: its accounts are deleted one by one."""
+        raise Unavailable("A PostgreSQL database is no file that could be set aside.")
 
     def close(self) -> None:
         """See `Database.close`."""

@@ -1,11 +1,15 @@
 """The tables, as queries see them. The DDL that makes them is in `migrations`; a test compares the two.
 
-    accounts   one row each: the head, the key set in force and the append verifier
+    accounts   one row each: the head, the key set in force and the append verifier; while an upload is under
+               way (`upload_seq` beyond `head_seq`) the key set is the one it will end with
     log        every entry there ever was; rows are never changed
     objects    the sealed records that were not erased; rows go when their memory is forgotten
     memories   where each memory stands, so that a write need not look through its history
+    api_keys   hashes of the keys a server lets in; empty in an embedded vault, as is the next
+    invites    hashes of the tokens that open an account
 
-Nothing is stored but what the protocol has: no times, no names, no addresses.
+Nothing is stored but what the protocol has: no names, no addresses, and of times only the days on which an API key
+was made and last used, and when it or an invite expires (seconds since 1970, UTC).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Table,
+    Text,
     UniqueConstraint,
 )
 
@@ -37,6 +42,8 @@ accounts = Table(
     Column("wraps", LargeBinary, nullable=False),
     Column("previous_keys", LargeBinary),
     Column("append_verifier", LargeBinary, nullable=False),
+    Column("upload_seq", BigInteger),  # where an account that was moved here began to be like any other
+    Column("upload_mac", LargeBinary),
 )
 
 log = Table(
@@ -69,6 +76,29 @@ memories = Table(
     Column("revision", BigInteger, nullable=False),
     Column("forgotten", Boolean, nullable=False),
     Column("seq", BigInteger, nullable=False),  # of its last entry
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("account", Integer, ForeignKey("accounts.account"), nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("created_day", Integer, nullable=False),
+    Column("last_used_day", Integer),
+    Column("expires", BigInteger),
+    Index("api_keys_by_account", "account"),
+)
+
+invites = Table(
+    "invites",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("expires", BigInteger, nullable=False),
+    Column("account", Integer, ForeignKey("accounts.account")),  # the one it opened
+    Column("key_id", Text),  # the key it was answered with
+    Index("invites_by_account", "account"),
 )
 
 store_schema = Table("store_schema", metadata, Column("version", Integer, nullable=False))

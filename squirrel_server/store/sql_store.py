@@ -6,13 +6,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from sqlalchemy import Connection, Row
-from sqlalchemy.exc import IntegrityError
 
 from squirrel_server.store import statements
 from squirrel_server.store.batch_writer import look_up, write_batch
-from squirrel_server.store.checks import check_append_key, check_batch, check_head, read_batch
+from squirrel_server.store.checks import (
+    MemoryState,
+    Posted,
+    check_append_key,
+    check_batch,
+    check_head,
+    check_regular,
+    read_batch,
+)
 from squirrel_server.store.database import open_database
-from squirrel_server.store.errors import AccountExists, Malformed, UnknownAccount, UnknownObject
+from squirrel_server.store.errors import Malformed, UnknownAccount, UnknownObject
 from squirrel_server.store.interface import (
     MAX_ENTRIES,
     MAX_PAGE_BYTES,
@@ -21,14 +28,10 @@ from squirrel_server.store.interface import (
     LogPage,
     Objects,
 )
-from squirrel_server.store.key_set_checks import (
-    KeyChange,
-    StoredKeySet,
-    check_first_key_set,
-    check_key_change,
-    read_key_change,
-    split_wraps,
-)
+from squirrel_server.store.key_set_checks import StoredKeySet, check_key_change, read_key_change, split_wraps
+from squirrel_server.store.registration import add_account, joined_wraps, log_key_change
+from squirrel_server.store.upload_checks import check_uploaded_batch
+from squirrel_server.store.uploads import end_batch, is_uploading, left_to_store, parts, target_of, was_moved
 from squirrel_server.store.wire import ENTRY_BYTES, HASH_BYTES, ID_BYTES, exact
 
 _Row = Row[*tuple[Any, ...]]
@@ -60,25 +63,8 @@ class SqlStore:
         _account_id(account_id)
         change = read_key_change(wraps, previous_keys, entry, append_verifier)
         with self._database.write() as connection:
-            if connection.execute(statements.FIND_HEAD, {"account_id": account_id}).first():
-                raise AccountExists
-            check_first_key_set(change, account_id)
-            row = {
-                "account_id": account_id,
-                "head_seq": change.entry.seq,
-                "head_mac": change.entry.mac,
-                "generation": change.entry.revision,
-                "wraps": _joined(change),
-                "previous_keys": None,
-                "append_verifier": append_verifier,
-            }
-            try:
-                added = connection.execute(statements.ADD_ACCOUNT, row)
-            except IntegrityError:
-                # PostgreSQL only: somebody else registered it since we looked.
-                raise AccountExists from None
-            assert added.inserted_primary_key is not None
-            return _log_key_change(connection, added.inserted_primary_key[0], change)
+            add_account(connection, account_id, change)
+        return Head(change.entry.seq, change.entry.mac)
 
     def account(self, account_id: bytes) -> AccountRecord:
         """See `Store.account`."""
@@ -117,14 +103,19 @@ class SqlStore:
     def append(self, account_id: bytes, append_key: bytes, entries: Sequence[tuple[bytes, bytes | None]]) -> Head:
         """See `Store.append`."""
         _account_id(account_id)
-        batch = read_batch(entries)
+        batch: Sequence[Posted] = read_batch(entries)
         with self._database.write() as connection:
-            row = _lock(connection, account_id, append_key)
-            check_head(batch[0].entry, _head(row))
-            memories = look_up(connection, row.account, batch)
-            changed = check_batch(batch, _head(row), memories)
-            write_batch(connection, row.account, batch, changed, memories.keys())
-            head = _move_head(connection, row.account, batch[-1].entry.seq, batch[-1].entry.mac)
+            row = _locked(connection, account_id)
+            if not was_moved(row):
+                check_regular(batch)
+            check_append_key(append_key, row.append_verifier)
+            if was_moved(row) and not (batch := left_to_store(connection, row, batch)):
+                return _head(row)  # an upload's batch was repeated
+            changed: dict[bytes, MemoryState] = {}
+            for part in parts(row, batch):
+                changed |= _add(connection, row, part)
+                head = _move_head(connection, row.account, part[-1].entry.seq, part[-1].entry.mac)
+                row = _locked(connection, account_id)
         if any(state.forgotten for state in changed.values()):
             self._database.scrub()
         return head
@@ -151,12 +142,12 @@ class SqlStore:
                 {
                     "in_account": row.account,
                     "to_generation": change.entry.revision,
-                    "to_wraps": _joined(change),
+                    "to_wraps": joined_wraps(change),
                     "to_previous_keys": change.previous_keys,
                     "to_append_verifier": change.append_verifier or row.append_verifier,
                 },
             )
-            _log_key_change(connection, row.account, change)
+            log_key_change(connection, row.account, change)
             return _move_head(connection, row.account, change.entry.seq, change.entry.mac)
 
     def object(self, account_id: bytes, sha256: bytes) -> bytes:
@@ -181,6 +172,21 @@ class SqlStore:
                 connection.execute(statement, {"account": row.account})
         self._database.scrub()
 
+    def retire(self, account_id: bytes, head: Head, path: str) -> bool:
+        """Rename a SQLite file to `path` if that is its account's head; False, and nothing done, if it has moved on.
+
+        After True no process writes to it any more, wherever it is: a commit behind that head would be lost to
+        whoever was told it. If it fails halfway it may be repeated, and nobody writes in between. `Unavailable`
+        if there is a file at `path`, or if others do not let go of this one.
+        """
+        _account_id(account_id)
+
+        def at_head(connection: Connection) -> bool:
+            row = _found(connection.execute(statements.FIND_HEAD, {"account_id": account_id}).first())
+            return bool(_head(row) == head)
+
+        return self._database.retire(path, at_head)
+
     def close(self) -> None:
         """See `Store.close`."""
         self._database.close()
@@ -200,27 +206,39 @@ def _head(row: _Row) -> Head:
     return Head(row.head_seq, row.head_mac)
 
 
-def _joined(change: KeyChange) -> bytes:
-    return b"".join(wrap.raw for wrap in change.wraps)
-
-
 def _lock(connection: Connection, account_id: bytes, append_key: bytes) -> _Row:
-    """The account's row, for one who has the append key; other writers wait until the transaction ends."""
-    row = _found(connection.execute(statements.LOCK_ACCOUNT, {"account_id": account_id}).first())
+    """`_locked`, for one who has the append key."""
+    row = _locked(connection, account_id)
     check_append_key(append_key, row.append_verifier)
     return row
+
+
+def _locked(connection: Connection, account_id: bytes) -> _Row:
+    """The account's row; other writers wait until the transaction ends."""
+    return _found(connection.execute(statements.LOCK_ACCOUNT, {"account_id": account_id}).first())
+
+
+def _add(connection: Connection, row: _Row, batch: Sequence[Posted]) -> dict[bytes, MemoryState]:
+    """Check a batch and write it; the new states of its memories come back."""
+    head = _head(row)
+    uploading = is_uploading(row)
+    if not uploading:
+        check_regular(batch)
+    check_head(batch[0].entry, head)
+    memories = look_up(connection, row.account, batch)
+    if uploading:
+        changed, generation = check_uploaded_batch(batch, head, target_of(row), memories, row.generation)
+    else:
+        changed = check_batch(batch, head, memories)
+    write_batch(connection, row.account, batch, changed, memories.keys())
+    if uploading:
+        end_batch(connection, row, batch[-1].entry, generation)
+    return changed
 
 
 def _move_head(connection: Connection, account: int, seq: int, mac: bytes) -> Head:
     connection.execute(statements.MOVE_HEAD, {"in_account": account, "to_seq": seq, "to_mac": mac})
     return Head(seq, mac)
-
-
-def _log_key_change(connection: Connection, account: int, change: KeyChange) -> Head:
-    entry = change.entry
-    row = {"account": account, "seq": entry.seq, "entry": entry.raw, "memory_id": None, "object_sha256": None}
-    connection.execute(statements.ADD_ENTRIES, [row])
-    return Head(entry.seq, entry.mac)
 
 
 def _fill(partitions: Iterable[Sequence[_Row]]) -> tuple[tuple[bytes, bytes | None], ...]:

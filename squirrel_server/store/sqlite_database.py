@@ -11,8 +11,8 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import uniform
 from time import monotonic, sleep
@@ -27,6 +27,7 @@ from squirrel_server.store.migrations import is_current, migrate
 
 APPLICATION_ID = 0x5351524C  # in the file's header: the first four letters of "squirrel"
 _ASK_AGAIN = 0.0005, 0.003  # seconds between two attempts at the write lock: about one commit's time
+_RETIRED = 1  # PRAGMA user_version, which nothing else here uses
 _SCRUB_SECONDS = 0.25  # an erasure is committed by then; readers elsewhere should not hold it up for long
 
 
@@ -78,11 +79,51 @@ class SqliteDatabase:
             self._check_usable()
             with translated(), self._engine.begin() as connection:
                 _begin_immediately(_raw(connection))
+                # Asked under the lock: this process may have opened the file before another one retired it.
+                if _is_retired(_raw(connection)):
+                    raise Unavailable("The vault was moved to a server; nothing is written to its old file any more.")
                 yield connection
         finally:
             self._writing.release()
         if self._residue:
             self.scrub()
+
+    def retire(self, path: str, ready: Callable[[Connection], bool]) -> bool:
+        """See `Database.retire`."""
+        if not self._writing.acquire(timeout=BUSY_SECONDS):
+            raise Unavailable(BUSY)
+        try:
+            self._check_usable()
+            if os.path.exists(path):
+                raise Unavailable(f"There is a file at {path} already; the vault was left where it is.")
+            with translated(), self._engine.begin() as connection:
+                _begin_immediately(_raw(connection))
+                if not ready(connection):
+                    return False
+                _raw(connection).execute(f"PRAGMA user_version = {_RETIRED}")
+            self._empty_log()
+            self._engine.dispose()  # Windows renames no file that is open
+            try:
+                os.rename(self._path, path)
+            except OSError as error:
+                raise Unavailable(f"The vault file cannot be renamed to {path}: {error.strerror}.") from error
+            for suffix in ("-wal", "-shm"):  # empty by now, and left behind if another process is still there
+                with suppress(OSError):
+                    os.unlink(self._path + suffix)
+            _synchronise(os.path.dirname(path))
+        finally:
+            self._writing.release()
+        return True
+
+    def _empty_log(self) -> None:
+        # What is still in the write-ahead log would stay behind with it; readers hold it for moments.
+        deadline = monotonic() + BUSY_SECONDS
+        blocked = 1
+        while blocked:
+            with translated(), self._engine.connect() as connection:
+                blocked, _, _ = _raw(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if blocked and monotonic() > deadline:
+                raise Unavailable(BUSY)
 
     def scrub(self) -> None:
         """Empty the write-ahead log, which still has the pages as they were before an erasure.
@@ -177,6 +218,10 @@ def _raw(connection: Connection) -> sqlite3.Connection:
     return raw
 
 
+def _is_retired(raw: sqlite3.Connection) -> bool:
+    return bool(raw.execute("PRAGMA user_version").fetchone()[0] == _RETIRED)
+
+
 def _begin_immediately(raw: sqlite3.Connection) -> None:
     """Wait for the writers of other processes by asking often.
 
@@ -197,6 +242,16 @@ def _begin_immediately(raw: sqlite3.Connection) -> None:
         raw.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
 
+def _synchronise(folder: str) -> None:
+    """Make the names in it durable."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def _make(path: str) -> None:
     """An empty file that only its owner can read, durable in its folder; an existing one is left alone."""
     try:
@@ -206,12 +261,7 @@ def _make(path: str) -> None:
                 os.fchmod(descriptor, 0o600)  # whatever the umask took away
         finally:
             os.close(descriptor)
-        if os.name == "posix":
-            folder = os.open(os.path.dirname(path), os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        _synchronise(os.path.dirname(path))
     except FileExistsError:
         pass
     except OSError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BindParameter, Delete, Select, and_, bindparam, delete, exists, insert, select, update
 
-from squirrel_server.store.schema import accounts, log, memories, objects
+from squirrel_server.store.schema import accounts, api_keys, invites, log, memories, objects
 
 _ACCOUNT: BindParameter[int] = bindparam("account")
 
@@ -55,13 +55,43 @@ FIND_OBJECT = (
     .where(log.c.account == _ACCOUNT, log.c.object_sha256 == bindparam("sha256"))
 )
 
+ENTRIES_BETWEEN = (
+    select(log.c.entry)
+    .where(log.c.account == _ACCOUNT, log.c.seq >= bindparam("first"), log.c.seq <= bindparam("last"))
+    .order_by(log.c.seq)
+)
+COUNT_GENERATION = (
+    update(accounts).where(accounts.c.account == bindparam("in_account")).values(generation=bindparam("to_generation"))
+)
+LAST_KEY_CHANGE = (
+    select(log.c.entry).where(log.c.account == _ACCOUNT, log.c.memory_id.is_(None)).order_by(log.c.seq.desc()).limit(1)
+)
+# The first put of a living memory without its object.
+MISSING_OBJECT = (
+    select(log.c.seq)
+    .where(
+        log.c.account == _ACCOUNT,
+        log.c.object_sha256.is_not(None),
+        ~exists().where(objects.c.account == log.c.account, objects.c.seq == log.c.seq).correlate(log),
+        exists()
+        .where(
+            memories.c.memory_id == log.c.memory_id,
+            memories.c.account == log.c.account,
+            memories.c.forgotten.is_(False),
+        )
+        .correlate(log),
+    )
+    .order_by(log.c.seq)
+    .limit(1)
+)
+
 # Children first, and the memories while the log still says which they are: their key starts with their ids.
 ERASE_ACCOUNT: tuple[Delete, ...] = (
     delete(memories).where(
         memories.c.account == _ACCOUNT,
         memories.c.memory_id.in_(select(log.c.memory_id).where(log.c.account == _ACCOUNT)),
     ),
-    *(delete(table).where(table.c.account == _ACCOUNT) for table in (objects, log, accounts)),
+    *(delete(table).where(table.c.account == _ACCOUNT) for table in (objects, log, api_keys, invites, accounts)),
 )
 
 

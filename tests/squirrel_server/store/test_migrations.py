@@ -88,7 +88,7 @@ def test_a_file_of_a_newer_schema_is_left_as_it_was(vault: Path, open_store: Ope
     open_store(f"sqlite:///{vault}").close()
     connection = sqlite3.connect(vault)
     with connection:
-        connection.execute("UPDATE store_schema SET version = 2")
+        connection.execute("UPDATE store_schema SET version = 99")
     connection.close()
     before = vault.read_bytes()
     with pytest.raises(StoreError) as caught:
