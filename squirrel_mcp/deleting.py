@@ -8,10 +8,9 @@ from pathlib import Path
 from squirrel_mcp import private_files
 from squirrel_mcp.crypto import pin as pin_format
 from squirrel_mcp.crypto.pin import Route
-from squirrel_mcp.errors import SquirrelError
 from squirrel_mcp.moving import moved_path
 from squirrel_mcp.settings import Settings
-from squirrel_mcp.sync.local import LocalStore
+from squirrel_mcp.sync.local import LocalStore, route_of
 from squirrel_mcp.sync.pins import PinFolder
 from squirrel_mcp.vault import Vault
 
@@ -49,8 +48,8 @@ def _forget(settings: Settings, account_id: bytes) -> None:
             from squirrel_mcp import remote_vault
 
             _remove(remote_vault.cache_path(settings, route))
-    if _account_in(moved_path(settings)) == account_id:
-        _remove(moved_path(settings))
+    if settings.api_base_url is not None and route_of(settings.vault_path) in routes:
+        _remove(moved_path(settings))  # a move names the file's old place in the pin
     path = settings.data_dir / pin_format.file_name(account_id)
     with private_files.lock(path.with_suffix(".lock")):
         path.unlink(missing_ok=True)
@@ -58,15 +57,6 @@ def _forget(settings: Settings, account_id: bytes) -> None:
         path.with_suffix(".lock").unlink()
     if not any(settings.data_dir.glob("state-*.bin")):
         (settings.data_dir / "last-export").unlink(missing_ok=True)
-
-
-def _account_in(path: Path) -> bytes | None:
-    """The account in a vault file; None for no file, an empty one, or one that cannot be read."""
-    with suppress(SquirrelError):
-        if private_files.check(path):
-            with closing(LocalStore(path)) as store:
-                return store.account().account_id
-    return None
 
 
 def _remove(path: Path) -> None:

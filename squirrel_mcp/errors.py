@@ -2,14 +2,16 @@
 
     SquirrelError                      one sentence for people, a stable `code` for programs
     ├── InvalidInput                   invalid_input        a value that may not be stored or asked for
-    ├── NotFound                       not_found            no such memory
+    ├── NotFound                       not_found            no such revision, entry, account
+    │   └── MemoryNotFound             not_found            no such memory
     ├── Conflict                       conflict             somebody else changed the same thing first
     ├── ConfigurationError             configuration        settings that contradict or are malformed
-    ├── ExportDamaged                  export_damaged       a file to import that is no export
+    ├── ExportDamaged                  export_damaged       a file to import that is no export, or was altered
     ├── UnsafeFile                     unsafe_file          a link, a foreign owner, wrong modes
     ├── NotUnlocked
     │   ├── PassphraseMissing          passphrase_missing
-    │   ├── PassphraseRefused          passphrase_refused   empty, no Unicode, a placeholder, too short
+    │   ├── PassphraseRefused          passphrase_refused   empty, no Unicode, a placeholder
+    │   │   └── NewPassphraseRefused   passphrase_refused   one of these, or too short for a new one
     │   └── WrongPassphrase            wrong_passphrase     or an altered wrap: the two look the same
     ├── RecordDamaged                  record_damaged       one memory that does not open
     ├── Verdict                        the store answered, and its answer is not to be believed
@@ -63,6 +65,11 @@ class NotFound(SquirrelError):
     code = "not_found"
 
 
+class MemoryNotFound(NotFound):
+    def __init__(self) -> None:
+        super().__init__("There is no memory with this id: a search or a list gives the ids there are.")
+
+
 class Conflict(SquirrelError):
     code = "conflict"
 
@@ -89,6 +96,10 @@ class PassphraseMissing(NotUnlocked):
 
 class PassphraseRefused(NotUnlocked):
     code = "passphrase_refused"
+
+
+class NewPassphraseRefused(PassphraseRefused):
+    """It was to become the passphrase: wrong input, where another one is no way in."""
 
 
 class WrongPassphrase(NotUnlocked):

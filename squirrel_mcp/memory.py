@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +25,9 @@ MAX_REASON = 1_000
 MAX_TAGS = 32
 MAX_KEYWORDS = 64
 MAX_LABEL = 64  # one tag or keyword
+MAX_DEPTH = 16  # objects and lists in one another, the memory itself counted; no interpreter's stack decides
 DEFAULT_CATEGORY = "fact"
+CATEGORIES = ("instruction", "profile", "preference", "fact", "project", "event", "task")  # others keep their name
 
 _KNOWN_KEYS = frozenset(
     ("v", "text", "createdAt", "updatedAt", "entity", "category", "source", "reason", "tags", "keywords")
@@ -105,9 +107,9 @@ def from_draft(draft: Draft, memory_id: str, now: datetime) -> Memory:
         created_at=moment,
         updated_at=moment,
         entity=draft.entity,
-        category=draft.category or DEFAULT_CATEGORY,
-        tags=_distinct(draft.tags),
-        keywords=_distinct(draft.keywords),
+        category=tidy_category(draft.category),
+        tags=tidy_labels(draft.tags),
+        keywords=tidy_labels(draft.keywords),
         source=draft.source,
     )
     check(memory)
@@ -122,11 +124,11 @@ def apply_changes(memory: Memory, changes: Changes, now: datetime) -> Memory:
         if value is not None:
             given[name] = value
     if changes.category is not None:
-        given["category"] = changes.category or DEFAULT_CATEGORY
+        given["category"] = tidy_category(changes.category)
     if changes.tags is not None:
-        given["tags"] = _distinct(changes.tags)
+        given["tags"] = tidy_labels(changes.tags)
     if changes.keywords is not None:
-        given["keywords"] = _distinct(changes.keywords)
+        given["keywords"] = tidy_labels(changes.keywords)
     if all(getattr(memory, name) == value for name, value in given.items()):
         return memory
     # A clock that went back must not make the newer revision look older than the one it replaces.
@@ -134,6 +136,17 @@ def apply_changes(memory: Memory, changes: Changes, now: datetime) -> Memory:
     changed = replace(memory, **given, updated_at=moment, revision=memory.revision + 1, reason=changes.reason)
     check(changed)
     return changed
+
+
+def tidy_category(category: str) -> str:
+    """As it is stored: without white space around it, the known ones in lower case, blank as the default."""
+    stripped = category.strip()
+    return stripped.lower() if stripped.lower() in CATEGORIES else stripped or DEFAULT_CATEGORY
+
+
+def tidy_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Tags or keywords without space around them, blank ones or repetitions."""
+    return tuple(dict.fromkeys(stripped for label in labels if (stripped := label.strip())))
 
 
 def check(memory: Memory) -> None:
@@ -159,8 +172,24 @@ def check(memory: Memory) -> None:
         raise InvalidInput("text", f"the memory is {size:,} bytes as JSON; at most {MAX_JSON_BYTES:,} fit")
 
 
+def named_fields(memory: Memory, show: Callable[[str], str] = str) -> dict[str, Any]:
+    """A memory under the names that every reply and JSON output has for its fields; `show` is applied to its texts."""
+    return {
+        "id": memory.id,
+        "text": show(memory.text),
+        "entity": show(memory.entity),
+        "category": show(memory.category),
+        "tags": [show(tag) for tag in memory.tags],
+        "keywords": [show(keyword) for keyword in memory.keywords],
+        "source": show(memory.source),
+        "createdAt": format_time(memory.created_at),
+        "updatedAt": format_time(memory.updated_at),
+        "revision": memory.revision,
+    }
+
+
 def to_json(memory: Memory) -> bytes:
-    """The stored form. InvalidInput for lone surrogates, which UTF-8 cannot carry."""
+    """The stored form. InvalidInput for what it cannot carry, such as lone surrogates and infinite numbers."""
     fields: dict[str, Any] = dict(memory.extra)
     fields.update(
         v=1,
@@ -175,12 +204,42 @@ def to_json(memory: Memory) -> bytes:
     for key in ("tags", "keywords"):
         if getattr(memory, key):
             fields[key] = list(getattr(memory, key))
-    text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    if not within_depth(memory.extra):
+        raise InvalidInput("text", f"the memory holds brackets in brackets more than {MAX_DEPTH} deep")
+    # An error of these holds the text or a part of it, so none travels on as a context.
     try:
+        text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        pass  # the error holds the text, so it does not travel on as a context
-    raise InvalidInput("text", "the memory holds half of a surrogate pair, which is no text")
+        what = "half of a surrogate pair, which is no text"
+    except (ValueError, RecursionError):
+        what = "a value that cannot be written as JSON"
+    raise InvalidInput("text", f"the memory holds {what}")
+
+
+def decode_json(text: str) -> Any:
+    """The one JSON value that is all of `text`, read so that it can be written back.
+
+    ValueError for keys named twice, numbers no double holds and spaces around it, its kind UnicodeEncodeError for
+    half of a surrogate pair; RecursionError for brackets too deep. All of them may carry the text.
+    """
+    value, end = _DECODER.raw_decode(text)
+    if end != len(text):
+        raise ValueError
+    if "\\u" in text:  # the only way for half a surrogate pair into a text that was UTF-8
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
+def within_depth(fields: Mapping[str, Any]) -> bool:
+    """Whether objects and lists are at most `MAX_DEPTH` deep in one another, `fields` itself counted."""
+    level: list[Any] = [fields]
+    for _ in range(MAX_DEPTH):
+        items = (item for each in level for item in (each if isinstance(each, list) else each.values()))
+        level = [item for item in items if isinstance(item, list | dict)]
+        if not level:
+            return True
+    return False
 
 
 def from_json(payload: bytes, memory_id: str, revision: int) -> Memory:
@@ -188,14 +247,13 @@ def from_json(payload: bytes, memory_id: str, revision: int) -> Memory:
     try:
         if len(payload) > MAX_JSON_BYTES:
             raise ValueError
-        text = payload.decode("utf-8")
-        fields, end = _DECODER.raw_decode(text)
-        if end != len(text) or type(fields) is not dict or type(fields["v"]) is not int or fields["v"] != 1:
+        fields = decode_json(payload.decode("utf-8"))
+        if type(fields) is not dict or type(fields["v"]) is not int or fields["v"] != 1:
             raise ValueError
-        if "\\u" in text:  # the only way for half a surrogate pair into a text that was UTF-8
-            _refuse_surrogates(fields)
         created, updated = parse_time(fields["createdAt"]), parse_time(fields["updatedAt"])
         extra = {key: fields[key] for key in fields.keys() - _KNOWN_KEYS}
+        if not within_depth(extra):
+            raise ValueError
         return Memory(
             id=memory_id,
             text=_string(fields["text"]),
@@ -252,14 +310,6 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(map(_string, value))
 
 
-def _refuse_surrogates(fields: dict[str, Any]) -> None:
-    json.dumps(fields, ensure_ascii=False).encode("utf-8")  # UnicodeEncodeError is a ValueError
-
-
 def _check_string(name: str, value: str, limit: int) -> None:
     if len(value) > limit:
         raise InvalidInput(name, f"{name} is {len(value):,} characters long; at most {limit:,} are allowed")
-
-
-def _distinct(labels: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stripped for label in labels if (stripped := label.strip())))

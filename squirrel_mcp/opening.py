@@ -128,7 +128,7 @@ def accept_rollback(settings: Settings, unlock: Unlocker, *, clock: Clock = utc_
         if settings.api_base_url is not None:
             from squirrel_mcp import remote_vault
 
-            remote_vault.drop_cache(settings)
+            remote_vault.drop_cache(settings, store.route)
         vault = Vault(store, pins, unlock, clock=clock)
         for sealed in known:
             # Other ways to the same account stay known, such as the vault file that was moved to this server.

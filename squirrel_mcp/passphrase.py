@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 
 from squirrel_mcp.crypto import kdf
@@ -53,6 +54,9 @@ def is_in_keyring(settings: Settings) -> bool:
 
 def _from_file(path: Path) -> str:
     try:
+        # Opening a fifo would wait for a writer, perhaps for ever.
+        if not path.is_file():
+            raise PassphraseMissing(f"The passphrase file {path} is not there, or no plain file.")
         with open(path, "rb") as file:
             return _decode(file.read(_MAX_BYTES + 1))
     except OSError as error:
@@ -63,25 +67,52 @@ def _from_file(path: Path) -> str:
 def _from_command(command: str) -> str:
     arguments: str | list[str] = command if os.name == "nt" else _split(command)
     try:
-        result = subprocess.run(
+        process = subprocess.Popen(
             arguments,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=COMMAND_TIMEOUT,
             env=child_environment(),
-            check=False,
         )
-    except subprocess.TimeoutExpired:
-        failure = f"did not answer within {COMMAND_TIMEOUT:.0f} seconds"
     except (OSError, ValueError):
         failure = "could not be started"
     else:
-        if result.returncode == 0:
-            return _decode(result.stdout)
-        failure = f"ended with exit code {result.returncode}"
+        printed = _first_bytes(process)
+        if printed is None:
+            failure = f"did not answer within {COMMAND_TIMEOUT:.0f} seconds"
+        elif process.returncode == 0 or len(printed) > _MAX_BYTES:
+            return _decode(printed)
+        else:
+            failure = f"ended with exit code {process.returncode}"
     # The command itself is not quoted: people put secrets into command lines.
     raise PassphraseMissing(f"The command in SQUIRREL_PASSPHRASE_COMMAND {failure}.")
+
+
+def _first_bytes(process: subprocess.Popen[bytes]) -> bytes | None:
+    """What it prints, up to one byte too many; None if that takes too long. The process has ended afterwards."""
+    printed: list[bytes] = []
+
+    def read() -> None:
+        assert process.stdout is not None
+        printed.append(process.stdout.read(_MAX_BYTES + 1))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        reader.join(COMMAND_TIMEOUT)
+        if not printed:
+            return None
+        if len(printed[0]) <= _MAX_BYTES:
+            process.wait(COMMAND_TIMEOUT)
+        return printed[0]
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if not reader.is_alive() and process.stdout is not None:
+            process.stdout.close()
 
 
 def _split(command: str) -> list[str]:

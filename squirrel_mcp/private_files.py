@@ -26,16 +26,22 @@ def ensure_folder(path: Path) -> None:
     """Make the folder with mode 0700; UnsafeFile if it is a link, somebody else's or writable by others."""
     with _explained(path):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            for parent in reversed(path.parents):
+                if not parent.exists():
+                    parent.mkdir(mode=0o700, exist_ok=True)
+                    os.chmod(parent, 0o700)
             path.mkdir(mode=0o700)
         except FileExistsError:
             pass
         else:
             os.chmod(path, 0o700)  # the umask may have taken bits away, even the owner's
         status = os.lstat(path)
+        above = os.stat(path.parent)
     if not stat.S_ISDIR(status.st_mode):
         raise UnsafeFile(f"{path} is not a folder of its own: a link or a file stands in its place.")
     _check_owner(path, status, forbidden=0o022)
+    if _HAS_OWNERS and above.st_mode & 0o002 and not above.st_mode & stat.S_ISVTX:
+        raise UnsafeFile(f"{path.parent} lets every user replace what is in it: run `chmod o-w {path.parent}`.")
 
 
 def check(path: Path) -> bool:
@@ -102,19 +108,26 @@ def replace(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def lock(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` against other processes and threads; StoreUnavailable after `LOCK_TIMEOUT`.
+def lock(path: Path, timeout: float | None = None) -> Iterator[None]:
+    """Hold the lock file `path` against other processes and threads.
+
+    StoreUnavailable after `timeout` seconds (`LOCK_TIMEOUT` if not given).
 
     The operating system lets go of it when its holder is killed.
     """
     import filelock
 
     check(path)
+    held = filelock.FileLock(path, timeout=LOCK_TIMEOUT if timeout is None else timeout, mode=0o600)
+    with _explained(path):
+        try:
+            held.acquire()
+        except filelock.Timeout:
+            raise StoreUnavailable(f"Another process has held {path} for too long; try again.") from None
     try:
-        with _explained(path), filelock.FileLock(path, timeout=LOCK_TIMEOUT, mode=0o600):
-            yield
-    except filelock.Timeout:
-        raise StoreUnavailable(f"Another process has held {path} for too long; try again.") from None
+        yield
+    finally:
+        held.release()
 
 
 def _check_file(path: Path, status: os.stat_result) -> None:

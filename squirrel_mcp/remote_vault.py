@@ -115,9 +115,9 @@ def register(
     return ApiKey(wire.read_string(read_reply(to.request("POST", "/v1/accounts", headers={}, body=raw)), "apiKey"))
 
 
-def drop_cache(settings: Settings) -> None:
-    """Forget what this device has kept of the account that the settings name."""
-    cache = StateCache(cache_path(settings, remote_store(settings).route))
+def drop_cache(settings: Settings, route: Route) -> None:
+    """Forget what this device has kept of the account that is reached by `route`."""
+    cache = StateCache(cache_path(settings, route))
     cache.drop()
     cache.close()
 

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from squirrel_mcp import opening, private_files
 from squirrel_mcp._version import __version__
 from squirrel_mcp.crypto import kdf
-from squirrel_mcp.errors import InvalidInput, KeysChanged, NotFound, SquirrelError, StoreUnavailable
+from squirrel_mcp.errors import InvalidInput, KeysChanged, MemoryNotFound, SquirrelError, StoreUnavailable
 from squirrel_mcp.memory import Changes, Draft, Memory, format_time, parse_time
 from squirrel_mcp.opening import Unlocker
 from squirrel_mcp.search.results import Filters, Hit, Ranker, Ranking
@@ -26,7 +26,6 @@ from squirrel_mcp.vault import Clock, Outcome, Vault, utc_now
 
 DEADLINE = 45.0  # seconds a call waits for unlocking and the first sync
 MAX_LIMIT = 50
-WORDS = "words"
 CONTEXT_FIRST = ("instruction", "profile")
 CONTEXT_IN_TURN = ("preference", "project", "task")
 _MAX_EXPORT_NOTE = 64
@@ -59,7 +58,6 @@ class Context:
     omitted: dict[str, int]
     total: int
     freshness: Freshness
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,8 @@ class Status:
     damaged: list[str] = field(default_factory=list)
     fingerprint: str = ""
     last_sync: datetime | None = None
-    ranking: str = WORDS  # or the name of another ranker, once it is in use
+    ranking: Literal["lexical", "hybrid"] = "lexical"
+    model: str = ""  # what ranks by meaning, once it is in use
     recovery_code: bool = False
     last_export: datetime | None = None
     version: str = __version__
@@ -204,13 +203,13 @@ class MemoryService:
             return vault.forget(memory_id, expected_revision)
 
     def get(self, memory_id: str, *, history: bool = False) -> Found:
-        """NotFound for an unknown or forgotten id, RecordDamaged for a memory that does not open."""
+        """MemoryNotFound for an unknown or forgotten id, RecordDamaged for a memory that does not open."""
         with self._session() as (vault, freshness):
             if memory_id in vault.damaged:
                 raise vault.damaged[memory_id]
             memory = vault.memories.get(memory_id)
             if memory is None:
-                raise NotFound("There is no memory with this id.")
+                raise MemoryNotFound
             return Found(memory, vault.history(memory_id) if history else None, freshness)
 
     def list(
@@ -245,6 +244,7 @@ class MemoryService:
         try:
             with self._session() as (vault, freshness):
                 problem = (vault.verdict.code, str(vault.verdict)) if vault.verdict else None
+                model = self._ranker.model if self._ranker else ""
                 if freshness.stale and problem is None:
                     problem = ("stale", freshness.note)
                 return Status(
@@ -256,7 +256,8 @@ class MemoryService:
                     damaged=sorted(vault.damaged),
                     fingerprint=vault.fingerprint(),
                     last_sync=self._last_sync,
-                    ranking=self._ranker.name if self._ranker else WORDS,
+                    ranking="hybrid" if model else "lexical",
+                    model=model,
                     recovery_code=vault.key_set.recovery is not None,
                     last_export=self._read_last_export(),
                 )
@@ -264,9 +265,12 @@ class MemoryService:
             return Status(unlocked=False, place=place, problem=(error.code, str(error)))
 
     @contextmanager
-    def vault(self) -> Iterator[Vault]:
-        """The unlocked vault in step with the store, for commands that a person gives; held until the block ends."""
-        with self._session(writing=True) as (vault, _):
+    def vault(self, *, writing: bool = True) -> Iterator[Vault]:
+        """The unlocked vault, for commands that a person gives; held until the block ends.
+
+        writing: whether it has to be in step with the store; otherwise what this device has seen will do.
+        """
+        with self._session(writing=writing) as (vault, _):
             yield vault
 
     def note_export(self) -> None:
@@ -337,17 +341,17 @@ class MemoryService:
             vault.sync()
         except (StoreUnavailable, KeysChanged) as error:
             if writing:
-                raise
+                raise type(error)(f"{error} Nothing was stored.") from None
             return Freshness(True, self._last_sync, str(error))
         self._last_sync = self._clock()
         return Freshness()
 
     def _read_last_export(self) -> datetime | None:
-        raw = private_files.read(self._settings.data_dir / "last-export", _MAX_EXPORT_NOTE)
         try:
+            raw = private_files.read(self._settings.data_dir / "last-export", _MAX_EXPORT_NOTE)
             return parse_time(raw.decode()) if raw else None
-        except ValueError:
-            return None
+        except (ValueError, SquirrelError):
+            return None  # the memories can be used without the note
 
 
 def _clamp(limit: int) -> int:

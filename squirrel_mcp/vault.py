@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from squirrel_mcp.crypto.keys import Dek
 from squirrel_mcp.crypto.log import Head
 from squirrel_mcp.crypto.primitives import hash_bytes
 from squirrel_mcp.crypto.verifier import Update
-from squirrel_mcp.errors import InvalidInput, LogDamaged, NotFound, RecordDamaged, UpdateRequired, Verdict
+from squirrel_mcp.errors import InvalidInput, LogDamaged, MemoryNotFound, RecordDamaged, UpdateRequired, Verdict
 from squirrel_mcp.memory import Changes, Draft, Memory, apply_changes, from_draft, from_json, to_json
 from squirrel_mcp.sync.pins import PinFolder
 from squirrel_mcp.sync.replica import Change, Replica, Unlock
@@ -220,7 +220,7 @@ class Vault:
         raw_id = _raw_id(memory_id)
         trace = self._replica.trace(raw_id) if raw_id else None
         if raw_id is None or trace is None or trace.forgotten:
-            raise NotFound("There is no memory with this id.")
+            raise MemoryNotFound
         revisions = []
         for revision in range(trace.revision - 1, 0, -1):
             try:
@@ -234,8 +234,12 @@ class Vault:
         trace = self._replica.trace(bytes.fromhex(memory_id))
         return (trace.revision, trace.forgotten) if trace else (0, False)
 
-    def put_revisions(self, revisions: Sequence[Memory]) -> None:
-        """Write memories as they are, id, dates and revision included (an import). Those that exist are left alone."""
+    def put_revisions(self, revisions: Sequence[Memory], unless_same: Collection[str] = ()) -> None:
+        """Write memories as they are, id, dates and revision included (an import). Those that exist are left alone.
+
+        `unless_same` holds the ids that were made up for this import: those are left out where the vault has the same
+        text, entity and category by then.
+        """
         if any(_raw_id(memory.id) in (None, log.NO_MEMORY) for memory in revisions):
             raise InvalidInput("id", "an id has 32 lower-case hex digits, not all of them zero")
         start = 0
@@ -248,7 +252,8 @@ class Vault:
                 if batch and size > _BATCH_BYTES:
                     break
                 batch.append(Change(log.PUT, bytes.fromhex(memory.id), memory.revision, payload))
-            self._replica.append(partial(self._still_next, batch))
+            made_up = [memory for memory in revisions[start : start + len(batch)] if memory.id in unless_same]
+            self._replica.append(partial(self._still_next, batch, made_up))
             start += len(batch)
 
     def change_passphrase(self, passphrase: str) -> None:
@@ -346,13 +351,18 @@ class Vault:
 
         self._replica.change_keys(op, build)
 
-    def _still_next(self, batch: Sequence[Change]) -> list[Change]:
+    def _still_next(self, batch: Sequence[Change], made_up: Sequence[Memory]) -> list[Change]:
         known: dict[bytes, int] = {}
+        present = {
+            bytes.fromhex(memory.id)
+            for memory in made_up
+            if self.memories.same(memory.text, memory.entity, memory.category)
+        }
         changes = []
         for change in batch:
             trace = self._replica.trace(change.memory_id)
-            if trace is not None and trace.forgotten:
-                continue  # nothing revives a forgotten memory
+            if change.memory_id in present or (trace is not None and trace.forgotten):
+                continue  # it is there already, or was forgotten: nothing revives that
             revision = known.get(change.memory_id, trace.revision if trace else 0)
             if change.revision == revision + 1:
                 changes.append(change)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from corpus import memories, queries
+from machine import describe
 from rank_bm25 import BM25Okapi
 
 from squirrel_mcp.memory import Memory
@@ -37,7 +37,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     columns = [_measure(size, arguments.queries) for size in arguments.sizes]
-    print(f"{platform.platform()}, {_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
+    print(f"{describe()}\n")
     print(f"{'search by words':<52}" + "".join(f"{size:>14,}" for size in arguments.sizes))
     for row in columns[0]:
         print(f"{row:<52}" + "".join(f"{column[row]:>14}" for column in columns))
@@ -58,9 +58,9 @@ def _measure(size: int, asked: int) -> dict[str, str]:
     after_save: list[float] = []
     saves: list[float] = []
     for text, memory in zip(texts, memories(asked, seed=3), strict=True):
-        saves.append(_time(ranker.put, memory))
+        saves.append(_time(ranker.put_many, [memory]))
         after_save.append(_time(search, text))
-    corrected = [_time(ranker.put, replace(old, text=old.text + " Corrected.")) for old in corpus[:asked]]
+    corrected = [_time(ranker.put_many, [replace(old, text=old.text + " Corrected.")]) for old in corpus[:asked]]
     plain, ours = _engines(corpus, texts[: max(5, asked // 10)])
     return {
         "build, s": f"{build:.2f}",
@@ -111,14 +111,6 @@ def _resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 if __name__ == "__main__":

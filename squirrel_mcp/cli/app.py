@@ -15,10 +15,11 @@ from typing import Any, cast
 import click
 
 from squirrel_mcp._version import __version__
+from squirrel_mcp.advice import explained
 from squirrel_mcp.cli.exits import MEANINGS, Exit, of
 from squirrel_mcp.errors import ConfigurationError, SquirrelError
+from squirrel_mcp.escaping import escape
 from squirrel_mcp.hardening import harden
-from squirrel_mcp.mcp_server.escaping import escape
 from squirrel_mcp.settings import Settings
 
 # In the order of --help. A command's module is loaded when it is used: most of them need little of the program.
@@ -117,9 +118,8 @@ def _make_streams_safe() -> None:
 
 
 def _fail(code: Exit, name: str, message: str, args: Sequence[str]) -> Exit:
-    """One sentence on stderr; who asked for JSON gets it there too."""
-    message = escape(message).rstrip()
-    message = message if message.endswith((".", "!", "?", "`")) else message + "."
+    """What happened and what to do, on stderr; who asked for JSON gets it there too."""
+    message = escape(explained(name, message.rstrip()))
     if "--json" in args:
         click.echo(json.dumps({"error": {"code": name, "message": message}}))
     click.echo(message, err=True)

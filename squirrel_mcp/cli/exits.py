@@ -9,6 +9,7 @@ from squirrel_mcp.errors import (
     Conflict,
     InvalidInput,
     KeysChanged,
+    NewPassphraseRefused,
     NotFound,
     NotUnlocked,
     SquirrelError,
@@ -35,7 +36,7 @@ MEANINGS = {
     Exit.STORE: "the vault or a file cannot be used, or is not to be believed",
     Exit.CONFLICT: "somebody else changed it first, or it is there already",
     Exit.BUG: "a bug in this program",
-    Exit.INTERRUPTED: "stopped by Ctrl-C",
+    Exit.INTERRUPTED: 'stopped by Ctrl-C, or by "no" to a question',
     Exit.BROKEN_PIPE: "whoever read the output stopped reading",
 }
 
@@ -43,6 +44,7 @@ _BY_ERROR: tuple[tuple[type[SquirrelError], Exit], ...] = (
     (NotFound, Exit.NOTHING),
     (InvalidInput, Exit.USAGE),
     (ConfigurationError, Exit.USAGE),
+    (NewPassphraseRefused, Exit.USAGE),
     (NotUnlocked, Exit.LOCKED),
     (KeysChanged, Exit.LOCKED),
     (Conflict, Exit.CONFLICT),

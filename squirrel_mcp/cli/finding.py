@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from squirrel_mcp.errors import InvalidInput, NotFound
+from squirrel_mcp.errors import InvalidInput, MemoryNotFound
 from squirrel_mcp.service import MemoryService
 
 _SHORTEST = 4  # digits; fewer would soon be ambiguous
@@ -10,17 +10,17 @@ _LENGTH = 32
 
 
 def find_id(service: MemoryService, typed: str) -> str:
-    """The id that begins with `typed`. NotFound for none, InvalidInput for several or too few digits."""
+    """The id that begins with `typed`. MemoryNotFound for none, InvalidInput for several or too few digits."""
     typed = typed.strip().removeprefix("memory://").lower()
     if len(typed) >= _LENGTH:
         return typed
     if len(typed) < _SHORTEST:
         raise InvalidInput("id", f"An id needs its first {_SHORTEST} digits at least.")
-    with service.vault() as vault:
+    with service.vault(writing=False) as vault:
         known = {memory.id for memory in vault.memories} | vault.damaged.keys()
     found = sorted(memory_id for memory_id in known if memory_id.startswith(typed))
     if not found:
-        raise NotFound("There is no memory with this id.")
+        raise MemoryNotFound
     if len(found) > 1:
         raise InvalidInput("id", f"{len(found)} memories have an id that begins so: type more of it.")
     return found[0]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 import click
 
 from squirrel_mcp import opening
+from squirrel_mcp.advice import NO_RECOVERY_CODE
 from squirrel_mcp.cli import asking, connecting, recovery_code
 from squirrel_mcp.cli.client_config import launch, snippet_fields
 from squirrel_mcp.cli.client_snippets import CLIENTS, snippet
 from squirrel_mcp.cli.exits import Exit, of
 from squirrel_mcp.cli.output import json_option, show_json
-from squirrel_mcp.cli.session import PassphraseSource, open_vault
+from squirrel_mcp.cli.session import PassphraseSource, open_vault, say_made
 from squirrel_mcp.crypto import kdf
 from squirrel_mcp.errors import Conflict, InvalidInput, SquirrelError
 from squirrel_mcp.settings import Settings
-
-_NO_CODE = "There is no recovery code yet: a forgotten passphrase means that the memories are lost."
 
 
 @click.command()
@@ -52,11 +52,8 @@ def init(
     if opening.has_vault(local):
         what = "" if api is None else " `squirrel-mcp move` brings it to a server."
         raise Conflict(f"There is a vault at {settings.vault_path} already; nothing was changed.{what}")
-    if not no_recovery and not asking.can_show():
-        raise InvalidInput(
-            "recovery code",
-            "There is no terminal to show a recovery code on: use --no-recovery, and `recovery new` later.",
-        )
+    if not no_recovery:
+        recovery_code.require_terminal()
     source = PassphraseSource(local)
     if api is not None:
         return _on_server(settings, source, api, invite, certificate, no_recovery, keyring, client, as_json)
@@ -85,9 +82,7 @@ def _on_this_machine(
             }
         )
         return
-    asking.say(f"The vault is made: {settings.vault_path}")
-    if secret is None:
-        asking.say(_NO_CODE)
+    say_made(settings, has_code=secret is not None)
     connecting.show_snippet(found)
     asking.say(f"\nFor other clients: squirrel-mcp client-config --client {'|'.join(CLIENTS)}")
 
@@ -112,7 +107,8 @@ def _on_server(
     chosen, secret = _secrets(source, no_recovery)
     kept = connecting.wants_keyring(keyring, asked=source.asked)
     destination.keep_certificate()
-    key = remote_vault.create(remote_vault.transport(destination.settings), token, chosen, secret)
+    with closing(remote_vault.transport(destination.settings)) as to:
+        key = remote_vault.create(to, token, chosen, secret)
     account = replace(destination.settings, api_key=key.secret())
     kept = kept and connecting.keep_in_keyring(account, chosen)
     code, fingerprint = Exit.OK, None
@@ -130,7 +126,7 @@ def _on_server(
         return code
     asking.say(f"The account is made: {account.api_base_url}")
     if secret is None:
-        asking.say(_NO_CODE)
+        asking.say(NO_RECOVERY_CODE)
     connecting.show_account(account, fingerprint, found)
     return code
 

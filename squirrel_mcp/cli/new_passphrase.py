@@ -11,7 +11,7 @@ from squirrel_mcp import passphrase
 from squirrel_mcp.cli import asking
 from squirrel_mcp.cli.output import show_json
 from squirrel_mcp.crypto import kdf
-from squirrel_mcp.errors import InvalidInput
+from squirrel_mcp.errors import InvalidInput, NewPassphraseRefused, PassphraseRefused
 from squirrel_mcp.settings import Settings
 
 file_option = click.option(
@@ -24,7 +24,10 @@ file_option = click.option(
 def get(settings: Settings, file: Path | None) -> str:
     """From the file, or typed twice; checked for length."""
     if file is not None:
-        chosen = passphrase.read(Settings(data_dir=settings.data_dir, passphrase_file=file))
+        try:
+            chosen = passphrase.read(Settings(data_dir=settings.data_dir, passphrase_file=file))
+        except PassphraseRefused as error:
+            raise NewPassphraseRefused(str(error)) from None
         kdf.check_new(chosen)
         return chosen
     if not asking.can_ask():

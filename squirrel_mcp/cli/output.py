@@ -7,13 +7,12 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import click
 
-from squirrel_mcp.mcp_server.escaping import escape
-from squirrel_mcp.memory import Memory, format_time
+from squirrel_mcp.escaping import escape
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,24 +88,13 @@ def one_line(text: str) -> str:
 
 
 def local_time(moment: datetime) -> str:
-    """As people read it, in their zone."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def memory_fields(memory: Memory) -> dict[str, Any]:
-    """A memory as JSON output shows it: the names of the MCP tools, nothing cut and nothing escaped."""
-    return {
-        "id": memory.id,
-        "text": memory.text,
-        "entity": memory.entity,
-        "category": memory.category,
-        "tags": list(memory.tags),
-        "keywords": list(memory.keywords),
-        "source": memory.source,
-        "createdAt": format_time(memory.created_at),
-        "updatedAt": format_time(memory.updated_at),
-        "revision": memory.revision,
-    }
+    """As people read it, in their zone; in UTC, which it says, where their calendar would begin or end before it."""
+    try:
+        shown, zone = moment.astimezone(), ""
+    except (OverflowError, ValueError, OSError):
+        shown, zone = moment.astimezone(UTC), " UTC"
+    # isoformat, unlike strftime, pads years below 1000 on every platform.
+    return shown.replace(tzinfo=None).isoformat(" ", "minutes") + zone
 
 
 class Told(Protocol):

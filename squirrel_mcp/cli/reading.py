@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from squirrel_mcp import moments
 from squirrel_mcp.cli import asking
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.cli.finding import find_id
@@ -14,7 +15,6 @@ from squirrel_mcp.cli.output import (
     Column,
     json_option,
     local_time,
-    memory_fields,
     on_terminal,
     one_line,
     show_facts,
@@ -22,8 +22,7 @@ from squirrel_mcp.cli.output import (
     show_table,
 )
 from squirrel_mcp.cli.session import open_service
-from squirrel_mcp.mcp_server.arguments import Arguments
-from squirrel_mcp.memory import Memory, format_time
+from squirrel_mcp.memory import Memory, format_time, named_fields
 from squirrel_mcp.search.results import Filters, Hit
 from squirrel_mcp.service import MAX_LIMIT, Freshness, Order
 
@@ -61,8 +60,7 @@ def search(
     as_json: bool,
 ) -> int:
     """Find memories by words, the best match first."""
-    dates = Arguments({"since": since, "until": until}, ("since", "until"))
-    filters = Filters(category, entity, tags, dates.moment("since"), dates.moment("until", end=True))
+    filters = Filters(category, entity, tags, moments.read("since", since), moments.read("until", until, end=True))
     with open_service() as service:
         answer = service.search(" ".join(query), limit=limit, filters=filters, near_misses=near_misses)
     ranking = answer.ranking
@@ -120,7 +118,7 @@ def list_memories(
     if as_json:
         show_json(
             {
-                "memories": [memory_fields(memory) for memory in memories],
+                "memories": [named_fields(memory) for memory in memories],
                 "total": page.total,
                 "nextCursor": cursor,
                 **_stale_fields(page.freshness),
@@ -186,12 +184,12 @@ def _facts(memory: Memory) -> list[tuple[str, str]]:
 
 
 def _full_fields(memory: Memory) -> dict[str, Any]:
-    return {**memory_fields(memory), "reason": memory.reason}
+    return {**named_fields(memory), "reason": memory.reason}
 
 
 def _hit_fields(hit: Hit) -> dict[str, Any]:
     return {
-        **memory_fields(hit.memory),
+        **named_fields(hit.memory),
         "score": hit.score,
         "lexicalScore": hit.lexical_score,
         "semanticScore": hit.semantic_score,

@@ -9,6 +9,15 @@ from squirrel_mcp.errors import InvalidInput
 _LAST = 5  # symbols: the last full group and the check symbol
 
 
+def require_terminal() -> None:
+    """InvalidInput where nobody could be shown a code, for commands that can do without one."""
+    if not asking.can_show():
+        raise InvalidInput(
+            "recovery code",
+            "There is no terminal to show a recovery code on: use --no-recovery, and `recovery new` later.",
+        )
+
+
 def make() -> bytes:
     """A new code's 20 bytes, shown and confirmed. InvalidInput, before anything was changed, if it was not."""
     if not asking.can_show():
@@ -18,15 +27,10 @@ def make() -> bytes:
     asking.say("Your recovery code. It opens the memories when the passphrase is lost, for whoever has it.")
     asking.say("Write it down and keep it away from this machine; it is not shown again.")
     asking.say(f"\n    {code}\n")
-    wanted = _plain(code)
+    wanted = recovery.normalise(code)
     for _ in range(asking.TRIES):
-        typed = _plain(asking.line(f"To confirm, type its last two groups (the last {_LAST} symbols)"))
+        typed = recovery.normalise(asking.line(f"To confirm, type its last two groups (the last {_LAST} symbols)"))
         if typed in (wanted, wanted[-_LAST:]):
             return secret
         asking.say("That is not how it ends.")
     raise InvalidInput("recovery code", "The recovery code was not confirmed and is not valid; nothing was changed.")
-
-
-def _plain(code: str) -> str:
-    """As the code is read: without case, spaces, hyphens; I and L as 1, O as 0."""
-    return "".join(code.split()).replace("-", "").upper().translate(str.maketrans("ILO", "110"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import click
@@ -19,6 +19,7 @@ from squirrel_mcp.errors import (
     KeyRecordDowngrade,
     PinDamaged,
     RollbackDetected,
+    StoreError,
     Verdict,
     WrongPassphrase,
 )
@@ -113,18 +114,19 @@ def _keep(settings: Settings) -> Path | None:
     from squirrel_mcp.sync.state_cache import StateCache
 
     with closing(remote_vault.remote_store(settings)) as store:
-        route = store.route
-    try:
-        pins = PinFolder(settings.data_dir).by_route(route)
-    except PinDamaged:
-        return None
-    if len(pins) != 1:
-        return None
-    pin = pins[0].pin
-    with closing(StateCache(remote_vault.cache_path(settings, route))) as cache:
-        export = device_state.take(pin, cache)
-    if export is None:
-        return None
+        try:
+            pins = PinFolder(settings.data_dir).by_route(store.route)
+        except PinDamaged:
+            return None
+        if len(pins) != 1:
+            return None
+        pin = pins[0].pin
+        with closing(StateCache(remote_vault.cache_path(settings, store.route))) as cache:
+            export = device_state.take(pin, cache)
+        if export is None:
+            return None
+        with suppress(StoreError):  # without the earlier revisions, then
+            export = device_state.complete(export, store)
     path = settings.data_dir / f"before-rollback-{pin.head.seq}-{pin.head.mac[:4].hex()}.squirrel"
     private_files.replace(path, sealed_file.encode(export))
     return path

@@ -9,7 +9,6 @@ import click
 from squirrel_mcp.cli import asking, new_passphrase, recovery_code
 from squirrel_mcp.cli.output import json_option
 from squirrel_mcp.cli.session import PassphraseSource, open_vault
-from squirrel_mcp.errors import InvalidInput
 from squirrel_mcp.settings import Settings
 
 _LIMITS = (
@@ -29,11 +28,8 @@ def rotate(keep_passphrase: bool, new_passphrase_file: Path | None, no_recovery:
     It does not protect what was copied before.
     """
     settings = Settings.read()
-    if not no_recovery and not asking.can_show():
-        raise InvalidInput(
-            "recovery code",
-            "There is no terminal to show a recovery code on: use --no-recovery, and `recovery new` later.",
-        )
+    if not no_recovery:
+        recovery_code.require_terminal()
     source = PassphraseSource(settings)
     with open_vault(settings, source) as vault:
         asking.say(_LIMITS)

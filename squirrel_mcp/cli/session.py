@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from squirrel_mcp import opening, passphrase
+from squirrel_mcp.advice import NO_RECOVERY_CODE
 from squirrel_mcp.cli import asking
 from squirrel_mcp.crypto.wrap import Secret
 from squirrel_mcp.errors import PassphraseMissing, VaultMissing, WrongPassphrase
@@ -50,10 +51,13 @@ def open_service(*, may_create: bool = False) -> Iterator[MemoryService]:
     settings = Settings.read()
     if not may_create:
         require_vault(settings)
+    is_new = may_create and not has_account(settings)
     source = PassphraseSource(settings)
     service = MemoryService(settings, unlock=Unlocker(source))
     try:
         retry(source, service.open)
+        if is_new:
+            say_made(settings)
         yield service
     finally:
         service.close()
@@ -100,6 +104,13 @@ def retry(source: PassphraseSource, open_it: Callable[[], _T]) -> _T:
         return open_it()
 
     return asking.open_with_typed("Passphrase", open_with, asking.TRIES - 1)
+
+
+def say_made(settings: Settings, *, has_code: bool = False) -> None:
+    """Tell that a vault was made on this machine, where, and what it lacks."""
+    asking.say(f"The vault is made: {settings.vault_path}")
+    if not has_code:
+        asking.say(NO_RECOVERY_CODE)
 
 
 def has_account(settings: Settings) -> bool:

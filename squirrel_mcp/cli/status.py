@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from squirrel_mcp.advice import explained
 from squirrel_mcp.cli.exits import Exit, of
 from squirrel_mcp.cli.output import json_option, local_time, show_facts, show_json
 from squirrel_mcp.cli.session import PassphraseSource, open_vault, require_vault, retry
@@ -76,7 +77,7 @@ def _is_stale(found: Status) -> bool:
 
 def _fields(found: Status, key_id: str | None) -> dict[str, Any]:
     """All keys are always there; what is not known is null."""
-    problem = {"code": found.problem[0], "message": found.problem[1]} if found.problem else None
+    problem = {"code": found.problem[0], "message": explained(*found.problem)} if found.problem else None
     return {
         "unlocked": found.unlocked,
         "place": found.place,
@@ -91,6 +92,7 @@ def _fields(found: Status, key_id: str | None) -> dict[str, Any]:
         "stale": _is_stale(found),
         "lastExport": format_time(found.last_export) if found.last_export else None,
         "ranking": found.ranking,
+        "model": found.model,
         "version": found.version,
     }
 
@@ -98,7 +100,7 @@ def _fields(found: Status, key_id: str | None) -> dict[str, Any]:
 def _facts(found: Status, key_id: str | None) -> list[tuple[str, str]]:
     facts = [("vault", found.place), ("API key", key_id or ""), ("unlocked", "yes" if found.unlocked else "no")]
     if found.problem:
-        facts.append(("problem", found.problem[1]))
+        facts.append(("problem", explained(*found.problem)))
     if found.unlocked:
         if _is_stale(found):
             facts.append(("as of", local_time(found.last_sync) if found.last_sync else "unknown"))
@@ -109,6 +111,6 @@ def _facts(found: Status, key_id: str | None) -> list[tuple[str, str]]:
             ("fingerprint", found.fingerprint),
             ("recovery code", "yes" if found.recovery_code else "no: make one with `squirrel-mcp recovery new`"),
             ("last export", local_time(found.last_export) if found.last_export else "never"),
-            ("ranking", found.ranking),
+            ("ranking", f"{found.ranking} ({found.model})" if found.model else found.ranking),
         ]
     return [*facts, ("version", found.version)]

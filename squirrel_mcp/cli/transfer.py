@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -15,11 +16,19 @@ from squirrel_mcp import passphrase, private_files
 from squirrel_mcp.cli import asking
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.cli.output import json_option, progress, show_facts, show_json
-from squirrel_mcp.cli.session import has_account, open_vault
+from squirrel_mcp.cli.session import has_account, open_vault, say_made
 from squirrel_mcp.crypto import recovery
 from squirrel_mcp.crypto.key_set import KeyRing
 from squirrel_mcp.crypto.log import Head
-from squirrel_mcp.errors import ExportDamaged, InvalidInput, PassphraseMissing, Verdict, WrongPassphrase
+from squirrel_mcp.errors import (
+    ExportDamaged,
+    InvalidInput,
+    PassphraseMissing,
+    SquirrelError,
+    UpdateRequired,
+    Verdict,
+    WrongPassphrase,
+)
 from squirrel_mcp.portability import account_log, importing, plain_file, sealed_file
 from squirrel_mcp.portability.incoming import Incoming
 from squirrel_mcp.portability.plain_file import BadLine
@@ -48,9 +57,7 @@ def export(file: Path, plain: bool, yes: bool, overwrite: bool, as_json: bool) -
     The file is sealed as the vault is, and opens with the passphrase that the vault has now.
     """
     settings = Settings.read()
-    for path in (file, file.with_name(file.name + ".new")):  # the second is where it is written at first
-        if os.path.lexists(path) and not overwrite:
-            raise InvalidInput("file", f"{path} is there already: use --overwrite to replace it.")
+    _check_target(file, settings.data_dir, overwrite)
     if plain and not yes:
         if not asking.can_ask():
             raise InvalidInput("yes", "There is nobody to ask: use --yes to write readable text without a question.")
@@ -73,7 +80,7 @@ def export(file: Path, plain: bool, yes: bool, overwrite: bool, as_json: bool) -
         raw = b"".join(plain_file.encode(memory for each in content.revisions.values() for memory in each))
     private_files.replace(file, raw)
     if damage is None:
-        MemoryService(settings).note_export()
+        _note_export(settings)
     _tell_export(file, plain, content, len(raw), damage, as_json)
     return Exit.OK if damage is None else Exit.STORE
 
@@ -112,7 +119,7 @@ def import_file(
     bad: list[BadLine] = []
     if is_sealed:
         sealed = sealed_file.decode(file.read_bytes())
-        incoming = account_log.open_export(sealed, _open_keys(sealed, settings, passphrase_file, recovery_code))
+        incoming = _open_sealed(sealed, settings, passphrase_file, recovery_code)
     else:
         incoming, bad = _read_lines(file)
         for line in bad[:_SHOWN_LINES]:
@@ -132,6 +139,35 @@ def import_file(
     return Exit.CONFLICT if planned.ids("conflict") else Exit.OK
 
 
+def _check_target(file: Path, data_dir: Path, overwrite: bool) -> None:
+    """InvalidInput unless `file` may be written: outside the data folder, and where only a plain file is lost.
+
+    It is written beside itself first, with `.new` after its name.
+    """
+    for path in (file, file.with_name(file.name + ".new")):
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            continue  # nothing is there; what else is wrong comes up when it is written
+        if not overwrite:
+            raise InvalidInput("file", f"{path} is there already: use --overwrite to replace it.")
+        if not stat.S_ISREG(mode):
+            raise InvalidInput("file", f"{path} is there and no plain file, which --overwrite does not replace.")
+    folder = Path(os.path.realpath(file.parent))
+    # Compared as folders and not as names, which some systems write in more than one way.
+    if any(each.exists() and data_dir.exists() and each.samefile(data_dir) for each in (folder, *folder.parents)):
+        raise InvalidInput("file", f"{file} is in the folder of the vault itself, {data_dir}; write it elsewhere.")
+
+
+def _note_export(settings: Settings) -> None:
+    """Remember when it was, if that works: the export is there in any case."""
+    try:
+        MemoryService(settings).note_export()
+    except (SquirrelError, OSError) as error:
+        why = str(error) if isinstance(error, SquirrelError) else error.strerror
+        asking.say(f"Everything is exported, but `status` will not tell when: {why}")
+
+
 def _store(settings: Settings) -> Store:
     """The store itself: an export asks for every revision, which no cache has."""
     if settings.api_base_url is None:
@@ -149,11 +185,24 @@ def _pinned(settings: Settings, store: Store) -> Head | None:
 @contextmanager
 def _destination(settings: Settings, dry_run: bool) -> Iterator[Vault | None]:
     """The vault to import into, made if there is none; a dry run makes none."""
-    if dry_run and not has_account(settings):
+    is_new = not has_account(settings)
+    if dry_run and is_new:
         yield None
         return
     with open_vault(settings, may_create=True) as vault:
+        if is_new:
+            say_made(settings)
         yield vault
+
+
+def _open_sealed(sealed: SealedExport, settings: Settings, file: Path | None, by_code: bool) -> Incoming:
+    """What it holds. ExportDamaged for what would be a verdict on a store: the vault here has nothing to do with it."""
+    try:
+        return account_log.open_export(sealed, _open_keys(sealed, settings, file, by_code))
+    except UpdateRequired:
+        raise
+    except Verdict as error:
+        raise ExportDamaged(f"The export is damaged or was altered. {error}") from None
 
 
 def _open_keys(sealed: SealedExport, settings: Settings, file: Path | None, by_code: bool) -> KeyRing:

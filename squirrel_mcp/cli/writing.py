@@ -10,10 +10,10 @@ import click
 from squirrel_mcp.cli import asking
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.cli.finding import find_id
-from squirrel_mcp.cli.output import json_option, memory_fields, one_line, show_json
+from squirrel_mcp.cli.output import json_option, one_line, show_json
 from squirrel_mcp.cli.session import open_service
 from squirrel_mcp.errors import InvalidInput, NotFound, RecordDamaged
-from squirrel_mcp.memory import DEFAULT_CATEGORY, MAX_TEXT, Changes, Draft
+from squirrel_mcp.memory import DEFAULT_CATEGORY, MAX_TEXT, Changes, Draft, named_fields
 from squirrel_mcp.service import MemoryService
 from squirrel_mcp.vault import Outcome
 
@@ -118,6 +118,8 @@ def forget(memory_ids: tuple[str, ...], yes: bool, expected_revision: int | None
         found = [find_id(service, memory_id) for memory_id in memory_ids]
         for memory_id in found:
             if not yes and not asking.confirm(f"Forget {_description(service, memory_id)}?"):
+                asking.say(f"Not forgotten: {memory_id}")
+                code = Exit.INTERRUPTED
                 continue
             outcome = service.forget(memory_id, expected_revision)
             code = max(code, _CODES.get(outcome.status, Exit.OK))
@@ -162,7 +164,7 @@ def _fields(outcome: Outcome, memory_id: str) -> dict[str, Any]:
     if outcome.memory is not None:
         fields["revision"] = outcome.memory.revision
         if outcome.status == "conflict":
-            fields["current"] = memory_fields(outcome.memory)
+            fields["current"] = named_fields(outcome.memory)
     return fields
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id as _Argon2id
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 
 from squirrel_mcp.crypto.primitives import hash_bytes
-from squirrel_mcp.errors import KeySetDamaged, PassphraseRefused
+from squirrel_mcp.errors import KeySetDamaged, NewPassphraseRefused, PassphraseRefused
 
 SALT_BYTES = 16
 OUTPUT_BYTES = 32
@@ -58,7 +58,6 @@ Parameters = Pbkdf2 | Argon2id
 # What a new wrap takes, always; never numbers that came from elsewhere. 64 MiB, 3 passes, 4 lanes: RFC 9106's
 # second recommended option.
 DEFAULT = Argon2id(time=3, memory_kib=65_536, lanes=4)
-DEFAULT_PBKDF2 = Pbkdf2(iterations=600_000)
 
 
 def normalise(passphrase: str) -> bytes:
@@ -75,10 +74,13 @@ def normalise(passphrase: str) -> bytes:
 
 
 def check_new(passphrase: str) -> None:
-    """PassphraseRefused for a passphrase that opens nothing yet and is too short to begin with."""
-    normalise(passphrase)
+    """NewPassphraseRefused for a passphrase that opens nothing yet and has not the form, or the length, for it."""
+    try:
+        normalise(passphrase)
+    except PassphraseRefused as error:
+        raise NewPassphraseRefused(str(error)) from None
     if len(unicodedata.normalize("NFC", passphrase)) < MIN_NEW_PASSPHRASE:
-        raise PassphraseRefused(f"The passphrase is too short: take {MIN_NEW_PASSPHRASE} characters or more.")
+        raise NewPassphraseRefused(f"The passphrase is too short: take {MIN_NEW_PASSPHRASE} characters or more.")
 
 
 def stretch(passphrase: str, salt: bytes, parameters: Parameters) -> bytes:

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from squirrel_mcp.crypto import entropy, envelope, kdf, wrap
+from squirrel_mcp.crypto import entropy, envelope, kdf, log, wrap
 from squirrel_mcp.crypto.keys import Dek
 from squirrel_mcp.crypto.primitives import hash_bytes
 from squirrel_mcp.errors import KeySetDamaged, PassphraseRefused
 
 _ITEM = struct.Struct(">32sQ32s")  # dek, seq and mac of the entry just before the rotate entry
-_NO_MEMORY = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class KeySet:
     @classmethod
     def from_bytes(cls, raw: bytes) -> KeySet:
         """The inverse of `raw`: the second wrap is recognised by its magic, as a record starts with a 1."""
-        count = 2 if raw[wrap.WRAP_BYTES : wrap.WRAP_BYTES + 4] == b"SQKW" else 1
+        count = 2 if raw[wrap.WRAP_BYTES : wrap.WRAP_BYTES + 4] == wrap.MAGIC else 1
         end = count * wrap.WRAP_BYTES
         wraps = [raw[start : start + wrap.WRAP_BYTES] for start in range(0, end, wrap.WRAP_BYTES)]
         return cls.parse(wraps, raw[end:] or None)
@@ -104,7 +103,7 @@ class KeySet:
         return KeyRing(retired, dek)
 
     def _previous_context(self) -> envelope.Context:
-        return envelope.Context(self.account_id, _NO_MEMORY, self.generation, envelope.PREVIOUS_KEYS)
+        return envelope.Context(self.account_id, log.NO_MEMORY, self.generation, envelope.PREVIOUS_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class KeyRing:
         if not self.retired:
             return None
         payload = b"".join(_ITEM.pack(key.dek.secret(), key.seq, key.mac) for key in self.retired)
-        context = envelope.Context(account_id, _NO_MEMORY, generation, envelope.PREVIOUS_KEYS)
+        context = envelope.Context(account_id, log.NO_MEMORY, generation, envelope.PREVIOUS_KEYS)
         return envelope.seal(self.current, context, payload, random)
 
 

@@ -86,7 +86,7 @@ def encode(pin: Pin, dek: Dek) -> bytes:
 def decode(raw: bytes) -> SealedPin:
     """Read a pin's file; PinDamaged for anything but the exact format."""
     if raw[:4] == _MAGIC and raw[4:5] not in (b"", b"\x01"):
-        raise UpdateRequired("This device's record of the vault was written by a later version.")
+        raise UpdateRequired("This device's record of the vault was written by a later version: update this program.")
     try:
         return SealedPin(_decode(raw), raw)
     except (struct.error, ValueError, KeySetDamaged):

@@ -32,14 +32,23 @@ def to_code(secret: bytes) -> str:
     return "-".join([*groups, _CHECK[number % 37]])
 
 
-def from_code(code: str) -> bytes:
-    """The 20 bytes; InvalidInput, which does not quote the code, where a symbol or the check is wrong."""
+def normalise(code: str) -> str:
+    """A code, or the end of one, as it is compared: without case, spaces and hyphens; I and L as 1, O as 0.
+
+    The last symbol is the check, for which no letter stands in.
+    """
     plain = "".join(code.split()).replace("-", "")
     # Before upper(), which makes ASCII of letters that no code has: a long s, a dotless i, a ligature.
     plain = plain.upper() if plain.isascii() else plain
+    return plain[:-1].translate(_ALIASES) + plain[-1:]
+
+
+def from_code(code: str) -> bytes:
+    """The 20 bytes; InvalidInput, which does not quote the code, where a symbol or the check is wrong."""
+    plain = normalise(code)
     if len(plain) != _LENGTH + 1:
         raise InvalidInput("recovery code", f"A recovery code has {_LENGTH + 1} symbols; this one does not.")
-    body, check = plain[:-1].translate(_ALIASES), plain[-1]
+    body, check = plain[:-1], plain[-1]
     if not all(symbol in _SYMBOLS for symbol in body) or check not in _CHECK:
         raise InvalidInput("recovery code", "The recovery code holds a symbol that no such code has.")
     number = 0

@@ -79,6 +79,7 @@ class LogVerifier:
         self._account_id = account_id
         self._key_set = key_set
         self._ring = ring
+        self._accepted_keys = (key_set, ring)
         self._pinned = pinned or EMPTY
         self._accepted = _Position()
         self._position = _Position()
@@ -111,6 +112,11 @@ class LogVerifier:
         return self._accepted.generation
 
     @property
+    def keys(self) -> tuple[KeySet, KeyRing]:
+        """The key set it goes by, and what it opened to."""
+        return self._key_set, self._ring
+
+    @property
     def pinned(self) -> Head:
         """The later of the pin and what was accepted here."""
         return self._pinned
@@ -128,10 +134,6 @@ class LogVerifier:
 
     def trace(self, memory_id: bytes) -> Trace | None:
         return self._traces.get(memory_id)
-
-    def traces(self) -> dict[bytes, Trace]:
-        """Every memory of the accepted log; not to be changed."""
-        return self._traces
 
     def expect(self, account_head: Head) -> None:
         """The head that came with the key set: it must be on the log. RollbackDetected, ForkDetected."""
@@ -186,13 +188,15 @@ class LogVerifier:
         """Make what `finish` checked the accepted state."""
         self._traces.update(self._pending)
         self._accepted = self._position
+        self._accepted_keys = (self._key_set, self._ring)
         if self._accepted.head.seq > self._pinned.seq:
             self._pinned = self._accepted.head
         self._forget_reading()
 
     def discard(self) -> None:
-        """Go back to the accepted state."""
+        """Go back to the accepted state and its keys."""
         self._position = self._accepted
+        self._key_set, self._ring = self._accepted_keys
         self._forget_reading()
 
     def _forget_reading(self) -> None:

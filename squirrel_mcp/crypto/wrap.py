@@ -23,7 +23,7 @@ WRAP_BYTES = 164
 PASSPHRASE_SLOT = 1
 RECOVERY_SLOT = 2
 
-_MAGIC = b"SQKW"
+MAGIC = b"SQKW"
 _VERSION = 1
 _PBKDF2, _ARGON2ID, _NO_KDF = 1, 2, 3
 _HEADER = struct.Struct(">4s4B4I16s16s16s")  # bytes 0..72, which the derivation covers
@@ -50,7 +50,7 @@ class Wrap:
 
 def parse(raw: bytes) -> Wrap:
     """Check shape and KDF bounds; KeySetDamaged (or UpdateRequired for a later version). Opens nothing."""
-    if type(raw) is not bytes or len(raw) < 5 or raw[:4] != _MAGIC:
+    if type(raw) is not bytes or len(raw) < 5 or raw[:4] != MAGIC:
         raise KeySetDamaged("The key record is none.")
     if raw[4] != _VERSION:
         raise UpdateRequired("The key record was made by a later version: update this program.")
@@ -91,7 +91,7 @@ def seal(
     else:
         slot, code = PASSPHRASE_SLOT, _ARGON2ID
         costs = (parameters.time, parameters.memory_kib, parameters.lanes)
-    header = _HEADER.pack(_MAGIC, _VERSION, slot, code, 0, *costs, generation, account_id, dek.kid, salt)
+    header = _HEADER.pack(MAGIC, _VERSION, slot, code, 0, *costs, generation, account_id, dek.kid, salt)
     kek, commit = _kek(secret, None if isinstance(secret, bytes) else parameters, header, salt)
     aad = header + commit + random(NONCE_BYTES)
     return aad + encrypt(kek, aad[_COMMIT_END:], dek.secret(), aad)

@@ -20,10 +20,10 @@ from mcp.server.lowlevel import Server
 
 from squirrel_mcp._version import __version__
 from squirrel_mcp.errors import InvalidInput, NotFound, SquirrelError, StoreUnavailable
+from squirrel_mcp.escaping import escape, to_json
 from squirrel_mcp.mcp_server import presentation, teaching
 from squirrel_mcp.mcp_server.arguments import MAX_QUERY, MAX_SHORT, Arguments
 from squirrel_mcp.mcp_server.bounds import Json
-from squirrel_mcp.mcp_server.escaping import escape, to_json
 from squirrel_mcp.mcp_server.logs import where
 from squirrel_mcp.mcp_server.notices import Notices
 from squirrel_mcp.mcp_server.tools import TOOLS, Call, GetService, Tool

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import datetime
 from typing import Any
 
+from squirrel_mcp import moments
 from squirrel_mcp.errors import InvalidInput
 
 MAX_QUERY = 16_000  # characters, as many as a memory's text
@@ -102,14 +103,7 @@ class Arguments:
 
     def moment(self, name: str, *, end: bool = False) -> datetime | None:
         """A date or a time, in the user's zone where it names none. A date is its first moment, or its last."""
-        value = self.string(name)
-        if value is None or not value.strip():
-            return None
-        try:
-            return _moment(value.strip().upper(), end)
-        except (ValueError, OverflowError, OSError):
-            pass
-        raise InvalidInput(name, f"{name} must be a date (2026-03-01) or a time (2026-03-01T09:30:00Z)")
+        return moments.read(name, self.string(name), end=end)
 
     def memory_id(self, name: str = "id") -> str:
         """As it stands in replies; its resource address is taken too."""
@@ -147,17 +141,6 @@ def _parsed_list(name: str, value: str) -> Any:
         except (ValueError, RecursionError):
             pass  # a label may begin with a bracket
     return [value]
-
-
-def _moment(value: str, end: bool) -> datetime:
-    try:
-        day = date.fromisoformat(value)
-    except ValueError:
-        return datetime.fromisoformat(value).astimezone()
-    if not end:
-        return datetime.combine(day, time.min).astimezone()
-    # The moment before the next day begins: days on which the clocks change are not 24 hours long.
-    return datetime.combine(day + timedelta(days=1), time.min).astimezone() - timedelta(milliseconds=1)
 
 
 def _camel_case(name: str) -> str:

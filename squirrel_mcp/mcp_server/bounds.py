@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from squirrel_mcp.mcp_server.escaping import to_json
+from squirrel_mcp.escaping import to_json
 
 Json = dict[str, Any]
 
@@ -53,17 +53,26 @@ def cut(text: str, room: int) -> str:
     """The beginning of `text` with a mark that says how long it is, in `room` bytes of JSON."""
     if size(text) <= room:
         return text
-    low, high = 0, min(len(text), max(room - _MARK_BYTES, 0))
+    return f"{_beginning(text, room - _MARK_BYTES)} […cut, {len(text):,} characters in all]"
+
+
+def cut_name(text: str, room: int) -> str:
+    """The beginning of a name, with a mark that takes little of it, in `room` bytes of JSON."""
+    return text if size(text) <= room else f"{_beginning(text, room - len('…'.encode()))}…"
+
+
+def _beginning(text: str, room: int) -> str:
+    low, high = 0, min(len(text), max(room, 0))
     while low < high:
         middle = (low + high + 1) // 2
-        if size(text[:middle]) <= room - _MARK_BYTES:
+        if size(text[:middle]) <= room:
             low = middle
         else:
             high = middle - 1
     # Neither half an escape nor a letter without its accent.
     while 0 < low < len(text) and (text[low] in _NOT_ALONE or unicodedata.combining(text[low])):
         low -= 1
-    return f"{_HALF_ESCAPE.sub('', text[:low])} […cut, {len(text):,} characters in all]"
+    return _HALF_ESCAPE.sub("", text[:low])
 
 
 def _water_level(sizes: Sequence[int], room: int) -> int:

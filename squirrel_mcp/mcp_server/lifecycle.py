@@ -154,7 +154,7 @@ class Opening:
         self._reported = status.unlocked
         self._notices.say(self._describe(status))
         if self._is_new and status.unlocked and not status.recovery_code:
-            from squirrel_mcp.mcp_server.advice import NO_RECOVERY_CODE
+            from squirrel_mcp.advice import NO_RECOVERY_CODE
 
             self._notices.say(f"memory: {NO_RECOVERY_CODE}")
 

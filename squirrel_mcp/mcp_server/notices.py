@@ -7,9 +7,9 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from squirrel_mcp.advice import NO_RECOVERY_CODE, explained
 from squirrel_mcp.errors import SquirrelError
-from squirrel_mcp.mcp_server.advice import NO_RECOVERY_CODE, what_to_do
-from squirrel_mcp.mcp_server.escaping import escape
+from squirrel_mcp.escaping import escape
 
 if TYPE_CHECKING:
     from squirrel_mcp.service import MemoryService, Status
@@ -19,7 +19,7 @@ _MOST = 100  # different lines; a process that has said more has said enough
 
 def startup_line(status: Status) -> str:
     """Where the memories are and how they are searched, or why not."""
-    searched = "words" if status.ranking == "words" else f"words and meaning ({status.ranking})"
+    searched = f"words and meaning ({status.model})" if status.model else "words"
     if status.unlocked:
         trouble = f"; {status.problem[1]}" if status.problem else ""
         return f"memory: {status.place}, search by {searched}{trouble}"
@@ -27,7 +27,7 @@ def startup_line(status: Status) -> str:
 
 
 def _trouble(code: str, message: str) -> str:
-    return " ".join(filter(None, (f"memory: {message}", what_to_do(code), f"({code})")))
+    return f"memory: {explained(code, message)} ({code})"
 
 
 class Notices:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from squirrel_mcp.advice import NO_RECOVERY_CODE, explained, what_to_do
 from squirrel_mcp.errors import SquirrelError
-from squirrel_mcp.mcp_server.advice import NO_RECOVERY_CODE, what_to_do
-from squirrel_mcp.mcp_server.bounds import REPLY_BYTES, WHOLE_BYTES, Json, cut, fit, size
-from squirrel_mcp.mcp_server.escaping import escape
-from squirrel_mcp.memory import Memory, format_time
+from squirrel_mcp.escaping import escape
+from squirrel_mcp.mcp_server.bounds import REPLY_BYTES, WHOLE_BYTES, Json, cut, cut_name, fit, size
+from squirrel_mcp.memory import Memory, format_time, named_fields
 
 if TYPE_CHECKING:
     from squirrel_mcp.search.results import Hit
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 _ECHO_BYTES = 1_000  # of a query
 _SIMILAR_BYTES = 1_200  # of a text that looks like the one saved
 _CATEGORIES = 40  # counted one by one
+_NAME_BYTES = 258  # of a category's name: 64 characters of any script and the quotes
+_COUNTS_BYTES = 8_000  # of all names that are counted, and their numbers
+_OTHERS = "(others)"
 _DAMAGED = 20  # ids
 _CUT = "Long texts are cut; get_memory gives them whole."
 _DIGITS = 6  # of scores; they are compared before they are rounded
@@ -26,35 +30,22 @@ _DIGITS = 6  # of scores; they are compared before they are rounded
 
 def memory_fields(memory: Memory) -> Json:
     """A memory as any output shows it."""
-    return {
-        "id": memory.id,
-        "text": escape(memory.text),
-        "entity": escape(memory.entity),
-        "category": escape(memory.category),
-        "tags": [escape(tag) for tag in memory.tags],
-        "keywords": [escape(keyword) for keyword in memory.keywords],
-        "source": escape(memory.source),
-        "createdAt": format_time(memory.created_at),
-        "updatedAt": format_time(memory.updated_at),
-        "revision": memory.revision,
-    }
+    return named_fields(memory, escape)
 
 
 def context(answer: Context, note: str = "") -> Json:
     reply: Json = {"today": answer.today.isoformat(), "groups": [], "omitted": {}, "total": answer.total}
-    _add_notes(reply, answer.freshness, answer.note, note)
-    omitted = dict(answer.omitted)
+    _add_notes(reply, answer.freshness, note)
     memories = [memory_fields(memory) for _, group in answer.groups for memory in group]
-    names = [*omitted, *(name for name, _ in answer.groups)]
-    shown, short = fit(memories, REPLY_BYTES - size(reply) - _size_of_names(names))
-    for item in memories[len(shown) :]:
-        omitted[item["category"]] = omitted.get(item["category"], 0) + 1
-    for item in shown:
-        if not reply["groups"] or reply["groups"][-1]["category"] != item["category"]:
-            reply["groups"].append({"category": item["category"], "memories": []})
-        reply["groups"][-1]["memories"].append(item)
-    reply["omitted"] = _counts(omitted)
-    return _mark(reply, short)
+    excess, room = 0, REPLY_BYTES - size(reply)
+    while True:
+        shown, short = fit(memories, room - excess)
+        reply["groups"] = _groups(shown)
+        reply["omitted"] = _counts(answer.omitted, Counter(item["category"] for item in memories[len(shown) :]))
+        # How much the names take is known only once it is known which memories go in.
+        if size(reply) <= REPLY_BYTES or len(shown) < 2:
+            return _mark(reply, short)
+        excess += size(reply) - REPLY_BYTES
 
 
 def search(answer: SearchAnswer, note: str = "") -> Json:
@@ -125,7 +116,6 @@ def page(answer: Page, note: str = "") -> tuple[Json, int]:
 
 
 def status(answer: Status) -> Json:
-    hybrid = answer.ranking != "words"
     reply: Json = {"unlocked": answer.unlocked, "vault": escape(answer.place)}
     if answer.problem is not None:
         reply["problem"] = problem(*answer.problem)
@@ -134,8 +124,8 @@ def status(answer: Status) -> Json:
             "total": answer.total,
             "counts": _counts(answer.counts),
             "damaged": answer.damaged[:_DAMAGED],
-            "ranking": "hybrid" if hybrid else "lexical",
-            "model": answer.ranking if hybrid else "",
+            "ranking": answer.ranking,
+            "model": answer.model,
             "recoveryCode": answer.recovery_code,
             "fingerprint": answer.fingerprint,
         }
@@ -166,11 +156,7 @@ def problem(code: str, message: str) -> Json:
 
 def error_text(error: SquirrelError) -> str:
     """One or two sentences and the stable code."""
-    return escape(" ".join(filter(None, (_sentence(str(error)), what_to_do(error.code), f"({error.code})"))))
-
-
-def _sentence(message: str) -> str:
-    return message if message.endswith((".", "!", "?")) else f"{message}."
+    return escape(f"{explained(error.code, str(error))} ({error.code})")
 
 
 def _hit(hit: Hit) -> Json:
@@ -212,15 +198,32 @@ def _mark(reply: Json, short: bool) -> Json:
     return reply
 
 
-def _counts(counts: dict[str, int]) -> Json:
-    """The largest; categories are names of the user's own, and there may be any number of them."""
-    largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    shown = {escape(name): count for name, count in largest[:_CATEGORIES]}
-    rest = sum(count for _, count in largest[_CATEGORIES:])
-    return {**shown, "(others)": rest} if rest else shown
+def _groups(shown: list[Json]) -> list[Json]:
+    groups: list[Json] = []
+    for item in shown:
+        name = _category(item["category"])
+        if not groups or groups[-1]["category"] != name:
+            groups.append({"category": name, "memories": []})
+        groups[-1]["memories"].append(item)
+    return groups
 
 
-def _size_of_names(names: Iterable[str]) -> int:
-    """Bytes that the names of the groups and of what is omitted take in the end, at most."""
-    sizes = sorted((size(escape(name)) + 30 for name in names), reverse=True)
-    return sum(sizes[: 2 * _CATEGORIES])
+def _counts(*counts: Mapping[str, int]) -> Json:
+    """The largest; categories are names of the user's own, and there may be any number of them.
+
+    Names that differ may be shown as the same one, whose number is theirs added up.
+    """
+    totals: Counter[str] = Counter()
+    for each in counts:
+        for name, count in each.items():
+            totals[_category(escape(name))] += count
+    shown: Counter[str] = Counter()
+    room = _COUNTS_BYTES
+    for name, count in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
+        room -= size({name: count})
+        shown[name if room >= 0 and len(shown) < _CATEGORIES else _OTHERS] += count
+    return dict(shown)
+
+
+def _category(name: str) -> str:
+    return cut_name(name, _NAME_BYTES)

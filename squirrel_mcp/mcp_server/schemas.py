@@ -156,6 +156,7 @@ FORGOTTEN = record(
     {
         "status": one_of(("forgotten", "not_found", "conflict")),
         "id": text(),
+        "revision": whole("With a conflict: the one there is now."),
         "current": {**MEMORY, "description": "With a conflict: the memory as it is now."},
         "note": text(),
     },

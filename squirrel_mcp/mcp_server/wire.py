@@ -35,6 +35,10 @@ LAST_ANSWERS = 0.75  # seconds that requests have to finish once stdin has ended
 _SessionMessages = MemoryObjectSendStream[SessionMessage]
 
 
+class Refusal(JSONRPCError):
+    """What we answer a line with that is no message; a JSONRPCError is one that the client answered us with."""
+
+
 class Wire:
     """Serves one client until stdin ends, or it closes our stdout."""
 
@@ -68,7 +72,7 @@ class Wire:
         async with to_server, back:
             while line := await self._next_line():
                 message = parse(line) if line.strip() else None
-                if isinstance(message, JSONRPCError):
+                if isinstance(message, Refusal):
                     await back.send(SessionMessage(message))
                 elif message is not None:
                     if isinstance(message, JSONRPCRequest):
@@ -110,7 +114,8 @@ class Wire:
                     scope.cancel()  # the client is gone
                     return
                 if not isinstance(message, JSONRPCRequest | JSONRPCNotification):
-                    self._answered(message.id)
+                    # A refusal may name the id of a request that is still open and will get its own answer.
+                    self._answered(None if isinstance(message, Refusal) else message.id)
 
     def _answered(self, request_id: str | int | None) -> None:
         self._forget(request_id)
@@ -147,7 +152,9 @@ def parse(line: bytes) -> JSONRPCMessage:
         pass
     if fields is None:
         return _error(None, PARSE_ERROR, "The line is not valid JSON, or too long.")
-    request_id = fields.get("id") if isinstance(fields, dict) else None
+    # Who sends half a response may wait for the answer to a request of its own with that id.
+    asks = isinstance(fields, dict) and ("method" in fields or not {"result", "error"} & fields.keys())
+    request_id = fields.get("id") if asks else None
     return _error(
         request_id if _is_id(request_id) else None,
         INVALID_REQUEST,
@@ -168,8 +175,8 @@ def to_line(message: JSONRPCMessage) -> bytes:
     return text.encode() + b"\n"
 
 
-def _error(request_id: str | int | None, code: int, message: str) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
+def _error(request_id: str | int | None, code: int, message: str) -> Refusal:
+    return Refusal(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
 
 
 def _is_id(value: Any) -> bool:

@@ -29,6 +29,7 @@ class Plan:
 
     fates: dict[str, Fate] = field(default_factory=dict)
     writes: list[Memory] = field(default_factory=list)
+    made_up: set[str] = field(default_factory=set)  # ids of lines that came without one
 
     def ids(self, fate: Fate) -> list[str]:
         return sorted(memory_id for memory_id, other in self.fates.items() if other == fate)
@@ -52,6 +53,7 @@ def plan(vault: Vault | None, incoming: Incoming) -> Plan:
         if same is None:
             in_file.put_many([memory])
             planned.writes.append(memory)
+            planned.made_up.add(memory.id)
     return planned
 
 
@@ -61,7 +63,7 @@ def carry_out(vault: Vault, planned: Plan, progress: Callable[[int], None] = lam
     A StoreError or an interruption leaves whole revisions only, and the same import goes on from there.
     """
     for start in range(0, len(planned.writes), _STEP):
-        vault.put_revisions(planned.writes[start : start + _STEP])
+        vault.put_revisions(planned.writes[start : start + _STEP], planned.made_up)
         progress(min(start + _STEP, len(planned.writes)))
     # Somebody else may have written in between; what the vault holds now decides.
     written: dict[str, list[Memory]] = {}
@@ -69,11 +71,14 @@ def carry_out(vault: Vault, planned: Plan, progress: Callable[[int], None] = lam
         written.setdefault(memory.id, []).append(memory)
     fates = dict(planned.fates)
     for memory_id, revisions in written.items():
-        if vault.revision_of(memory_id)[1]:
+        revision, forgotten = vault.revision_of(memory_id)
+        if forgotten:
             fates[memory_id] = "forgotten"
+        elif revision == 0 and memory_id in planned.made_up:
+            fates[memory_id] = "present"
         elif not _holds(vault, memory_id, revisions):
             fates[memory_id] = "conflict"
-    return Plan(fates, planned.writes)
+    return Plan(fates, planned.writes, planned.made_up)
 
 
 def _compare(vault: Vault | None, memory_id: str, revisions: Sequence[Memory]) -> tuple[Fate, int, Sequence[Memory]]:

@@ -15,7 +15,17 @@ from typing import Any, BinaryIO, NamedTuple
 
 from squirrel_mcp.crypto import entropy
 from squirrel_mcp.errors import InvalidInput
-from squirrel_mcp.memory import DEFAULT_CATEGORY, Memory, check, to_json, to_milliseconds
+from squirrel_mcp.memory import (
+    MAX_DEPTH,
+    Memory,
+    check,
+    decode_json,
+    tidy_category,
+    tidy_labels,
+    to_json,
+    to_milliseconds,
+    within_depth,
+)
 from squirrel_mcp.portability.incoming import Incoming
 
 MAX_LINE_BYTES = 1 << 20  # a memory has at most 64 KiB; escapes can make six of one byte
@@ -25,6 +35,8 @@ _LISTS = ("tags", "keywords")
 _TIMES = ("createdAt", "updatedAt")
 _KNOWN = frozenset(("id", "revision", "v", "text", *_STRINGS, *_LISTS, *_TIMES))
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_TOO_DEEP = f"has brackets in brackets more than {MAX_DEPTH} deep"
+_BLANKS = " \t\r\n"  # JSON's own
 # Legal inside a JSON string, but a line end or a command to a terminal for programs that look at the file.
 _TROUBLE = re.compile("[\x7f-\x9f\u2028\u2029]")
 
@@ -105,15 +117,17 @@ def _parse(raw: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise _Problem("is not UTF-8 text") from None
     try:
-        fields = _DECODER.decode(text)
-    except (ValueError, RecursionError):  # RecursionError: brackets thousands deep
-        raise _Problem("is not JSON, or names a key twice") from None
-    if type(fields) is not dict:
-        raise _Problem("is not a JSON object")
-    try:
-        json.dumps(fields, ensure_ascii=False).encode("utf-8")
+        fields = decode_json(text.strip(_BLANKS))
     except UnicodeEncodeError:
         raise _Problem("holds half of a surrogate pair, which is no text") from None
+    except ValueError:
+        raise _Problem("is not JSON, names a key twice, or holds a number that is too large") from None
+    except RecursionError:  # thousands deep, how many depends on the interpreter
+        raise _Problem(_TOO_DEEP) from None
+    if type(fields) is not dict:
+        raise _Problem("is not a JSON object")
+    if not within_depth(fields):
+        raise _Problem(_TOO_DEEP)
     return fields
 
 
@@ -135,8 +149,8 @@ def _exported(fields: dict[str, Any]) -> Memory:
 
 def _written(fields: dict[str, Any], memory_id: str, now: datetime) -> Memory:
     """A line without an id. A key that is not known is refused: it is a typing error, and its value would be lost."""
-    for key in sorted(fields.keys() - _KNOWN):
-        raise _Problem(f"has a key that is not known ({key[:40]!a})")
+    if fields.keys() - _KNOWN:
+        raise _Problem("has a key that is not known")  # which may be a secret in the wrong place
     if "revision" in fields:
         raise _Problem("has a revision but no id")
     moment = to_milliseconds(now)
@@ -169,9 +183,9 @@ def _memory(
         updated_at=updated,
         revision=revision,
         entity=strings["entity"],
-        category=strings["category"] or DEFAULT_CATEGORY,
-        tags=tuple(lists["tags"]),
-        keywords=tuple(lists["keywords"]),
+        category=tidy_category(strings["category"]),
+        tags=tidy_labels(lists["tags"]),
+        keywords=tidy_labels(lists["keywords"]),
         source=strings["source"],
         reason=strings["reason"],
     )
@@ -195,17 +209,3 @@ def _time(fields: dict[str, Any], key: str) -> datetime | None:
     except (TypeError, ValueError, OverflowError):
         pass
     raise _Problem(f"has a value of {key} that is no time with a zone, such as 2026-03-01T09:30:00.000Z")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a key twice")
-    return fields
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)

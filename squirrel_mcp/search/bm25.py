@@ -2,7 +2,7 @@
 
 `rank_bm25.BM25Okapi` is built from a whole corpus and, for each word of a query, visits every document. The
 subclass keeps its formula and its `get_scores`, and looks only at documents that hold the word. Two things
-differ, as docs/ranking.md says: weights of terms may be fractions, and the idf is
+differ, as docs/ranking.md, section 2, says: weights of terms may be fractions, and the idf is
 ln(1 + (N - df + 0.5)/(df + 0.5)), because the library's own is zero or negative for a term in half of the
 documents.
 """

@@ -120,10 +120,6 @@ class WordIndex:
         assert memory is not None
         return memory
 
-    def slot_of(self, memory_id: str) -> int | None:
-        """The slot of a memory, None if it is not there."""
-        return self._slots.get(memory_id)
-
     def ages(self) -> Ages:
         """Times and w by slot."""
         return self._ages

@@ -25,22 +25,17 @@ _ALIKE = 0.5  # the lexical score from which a memory looks like a text
 
 
 class WordRanker:
-    """The `Ranker` of the base. `name` is "words"."""
+    """The `Ranker` of the base."""
 
-    name = "words"
+    model = ""
 
     def __init__(self) -> None:
         self._index = WordIndex()
         # A search holds views of the postings, which no save may move meanwhile.
         self._lock = Lock()
 
-    def put(self, memory: Memory) -> None:
-        """Take in a new memory, or a new revision in place of the one with its id."""
-        with self._lock:
-            self._index.put(memory)
-
     def put_many(self, memories: Iterable[Memory]) -> None:
-        """Take in many; of several with one id the last stays. Searches may run between batches."""
+        """Take in memories; of several with one id the last stays. Searches may run between batches."""
         for batch in _batches(memories):
             with self._lock:
                 self._index.put_many(batch)

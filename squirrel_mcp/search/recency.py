@@ -37,16 +37,6 @@ DECAYS = {
 _CODES = {category: code for code, category in enumerate(DECAYS)}
 
 
-def weight(category: str, updated_at: datetime, now: datetime) -> float:
-    """w = floor + (1 - floor) * 0.5 ** (age / half_life), in 0..1.
-
-    Unknown categories age like facts. A memory stamped in the future has age 0. Both times are aware.
-    """
-    decay = DECAYS.get(label(category), DECAYS[DEFAULT_CATEGORY])
-    age = max(0, microseconds(now) - microseconds(updated_at)) / _MICROSECONDS_A_DAY
-    return float(decay.floor + (1.0 - decay.floor) * 0.5 ** (age / decay.half_life))
-
-
 def microseconds(moment: datetime) -> int:
     """Since 1970 in UTC, exactly; TypeError for a naive time."""
     since = moment - _EPOCH
@@ -90,7 +80,10 @@ class Ages:
         return inside
 
     def weights(self, slots: NDArray[np.intp], now: datetime) -> NDArray[np.float64]:
-        """w of each of `slots`, as `weight` has it."""
+        """w = floor + (1 - floor) * 0.5 ** (age / half_life) of each of `slots`, in 0..1; `now` is aware.
+
+        Unknown categories age like facts. A memory stamped in the future has age 0.
+        """
         import numpy as np
 
         if self._table is None:

@@ -77,14 +77,11 @@ class Ranker(Protocol):
     """Searches the current memories of a vault. May be called from several threads."""
 
     @property
-    def name(self) -> str:
-        """What ranks: "words", or the name of the model."""
-
-    def put(self, memory: Memory) -> None:
-        """Take in a new memory, or a new revision in place of the one with its id."""
+    def model(self) -> str:
+        """The name of what ranks by meaning; "" where words alone rank."""
 
     def put_many(self, memories: Iterable[Memory]) -> None:
-        """Take in many at once."""
+        """Take in new memories, and new revisions in place of those with their ids."""
 
     def remove(self, memory_id: str) -> None:
         """Let go of a memory; one that is not there is nothing to remark on."""

@@ -86,7 +86,7 @@ def _key(word: str) -> str:
 
 def _keys(stem: str) -> set[str]:
     if len(stem) < _SHORTEST:
-        return {_key(stem + ending) for ending in _ENDINGS}
+        return {_key(stem + ending) for ending in (*_ENDINGS, *_doubled(stem))}
     if len(stem) == _SHORTEST and stem.endswith("ie"):
         return {_key(stem), stem[0] + "yi"}  # die, dying
     return {_key(stem)}
@@ -98,9 +98,14 @@ def _may_have(stem: str, word: str) -> bool:
         return word.startswith(stem[:-2])  # all suffix rules replace two letters of the stem at most
     rest = word[len(stem) :]
     if len(stem) < _SHORTEST:
-        return rest.startswith(_ENDINGS)
+        return rest.startswith((*_ENDINGS, *_doubled(stem)))
     if rest in ("", "s", "y") or rest.startswith(_ENDINGS_OF_THREE):
         return True
     if stem[2] in "ie":  # used, using: the stem's last letter is part of the ending
         return rest.startswith(("d", "n"))
-    return rest.startswith((stem[2] + "ed", stem[2] + "ing"))  # fitted, fitting
+    return rest.startswith(_doubled(stem))
+
+
+def _doubled(stem: str) -> tuple[str, ...]:
+    """The endings before which the last consonant is written twice: upped, fitting."""
+    return stem[-1] + "ed", stem[-1] + "ing"

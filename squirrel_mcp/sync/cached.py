@@ -44,6 +44,7 @@ class CachedStore:
             items = self._cache.page(after, min(limit, self._cached.seq - after))
             if items:
                 return LogPage(items, self._cached, after + len(items) < self._cached.seq)
+            self._cached = log.EMPTY  # it cannot be read any further
         page = self._remote.read_log(after, limit=limit, objects=objects)
         # What was read before and not verified to its head is read again now.
         self._unsettled = {seq: item for seq, item in self._unsettled.items() if seq <= after}

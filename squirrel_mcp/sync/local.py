@@ -97,7 +97,7 @@ class LocalStore:
     def retire(self, head: Head, path: Path) -> bool:
         """Rename the file to `path` if its head is still `head`; from then on no process writes to it any more."""
         with _translated():
-            return self._sql.retire(self._id(), head, str(path))
+            return self._sql.retire(self._id(), sql.Head(*head), str(path))
 
     def settled(self, head: Head) -> None:
         """The file is the account itself: there is nothing to keep beside it."""

@@ -15,6 +15,7 @@ from squirrel_mcp.crypto.pin import Pin, Route, SealedPin
 from squirrel_mcp.errors import ForeignAccount, ForeignKey, KeyRecordDowngrade, PinDamaged
 
 _TOUCH_SECONDS = 60
+_LOCK_SECONDS = 1.0  # a pin that could not be written is written at the next sync
 
 
 class PinFolder:
@@ -47,7 +48,7 @@ class PinFolder:
     def write(self, pin: Pin, ring: KeyRing) -> None:
         """Keep `pin`, unless another process has pinned a later head already."""
         path = self._path(pin.account_id)
-        with private_files.lock(path.with_suffix(".lock")):
+        with private_files.lock(path.with_suffix(".lock"), _LOCK_SECONDS):
             sealed = self._read(path)
             if sealed is not None:
                 later = sealed.pin.head.seq > pin.head.seq

@@ -7,6 +7,7 @@ which is told of changes only once they are verified.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from squirrel_mcp.crypto import entropy, envelope, log
@@ -18,12 +19,15 @@ from squirrel_mcp.crypto.verifier import LogItem, LogVerifier, Trace, Update
 from squirrel_mcp.errors import (
     AppendDenied,
     Conflict,
+    ForeignAccount,
     HeadMoved,
     KeysChanged,
     LogDamaged,
     NotFound,
     NotUnlocked,
+    OmissionDetected,
     RecordDamaged,
+    StoreFull,
     StoreUnavailable,
     UpdateRequired,
     Verdict,
@@ -74,8 +78,8 @@ class Replica:
         self._time_ms, self._random = time_ms, random
         try:
             record, self.offline = store.account(), False
-        except StoreUnavailable:
-            record, self.offline = _pinned_account(pins, store), True
+        except StoreUnavailable as error:
+            record, self.offline = _pinned_account(pins, store, error), True
         self.account_id = record.account_id
         self._key_set = KeySet.parse(record.wraps, record.previous_keys, record.account_id)
         sealed = pins.check(store.route, self._key_set)
@@ -120,10 +124,10 @@ class Replica:
         except (LogDamaged, UpdateRequired) as verdict:
             self.verdict = verdict
             self._reader.apply(opened[: self._verifier.confirmed])
-            self._verifier.discard()
+            self._discard()
             raise
         except BaseException:
-            self._verifier.discard()
+            self._discard()
             raise
         self._commit(opened)
 
@@ -192,15 +196,17 @@ class Replica:
         raise StoreUnavailable("Others kept writing first; try again.")
 
     def object(self, memory_id: bytes, revision: int) -> bytes:
-        """The payload of one revision; NotFound once forgotten, RecordDamaged if it does not open."""
+        """The payload of one revision; NotFound once forgotten, OmissionDetected, RecordDamaged if it does not open."""
         trace = self.trace(memory_id)
         if trace is None or trace.forgotten or not 1 <= revision <= trace.revision:
             raise NotFound("There is no such revision.")
         sha256 = trace.hashes[revision - 1]
         content = self._store.object(sha256)
+        if hash_bytes(content) != sha256:
+            raise OmissionDetected(f"The store sends something else for revision {revision} of {memory_id.hex()}.")
         dek = self._ring.at(trace.rotations[revision - 1])
         context = envelope.Context(self.account_id, memory_id, revision)
-        payload = envelope.open_record(dek, context, content) if dek and hash_bytes(content) == sha256 else None
+        payload = envelope.open_record(dek, context, content) if dek else None
         if payload is None:
             raise RecordDamaged(memory_id.hex())
         return payload
@@ -251,6 +257,8 @@ class Replica:
 
     def _fetch_keys(self) -> None:
         record = self._store.account()
+        if record.account_id != self.account_id:
+            raise ForeignAccount("Another account's memories stand where this device knows a different account.")
         key_set = KeySet.parse(record.wraps, record.previous_keys, self.account_id)
         refuse_downgrade(self._key_set, key_set)
         try:
@@ -299,7 +307,7 @@ class Replica:
             opened = [self._reader.open(update) for update in verifier.drain()]
             verifier.finish()
         except BaseException:
-            verifier.discard()
+            self._discard()
             raise
         self._commit(opened)
 
@@ -310,21 +318,28 @@ class Replica:
         pin = Pin(self._key_set, self.head, (self._store.route,))
         known = self._pinned
         if known is None or known.head != pin.head or not set(pin.routes) <= set(known.routes):
-            self._pins.write(pin, self._ring)
-            self._pinned = pin
+            # A pin that lags behind is harmless, and what was stored is stored: the next sync tries again.
+            with suppress(StoreFull, StoreUnavailable):
+                self._pins.write(pin, self._ring)
+                self._pinned = pin
         elif not self.offline:
             self._pins.touch(self.account_id)
+
+    def _discard(self) -> None:
+        # The keys too: a set that a liar sent must not stand in the way of the right one.
+        self._verifier.discard()
+        self._key_set, self._ring = self._verifier.keys
 
     def _refuse_damaged(self) -> None:
         if self.verdict is not None:
             raise self.verdict
 
 
-def _pinned_account(pins: PinFolder, store: Store) -> AccountRecord:
+def _pinned_account(pins: PinFolder, store: Store, error: StoreUnavailable) -> AccountRecord:
     """The account as this device last saw it, while the store cannot be reached; StoreUnavailable if it never did."""
     known = pins.by_route(store.route)
     if len(known) != 1:
-        raise StoreUnavailable("The server cannot be reached, and this device has not seen the account yet.")
+        raise type(error)(f"{error} This device has not seen the account yet.") from None
     pin = known[0].pin
     wraps = [wrap.raw for wrap in pin.key_set.wraps]
     return AccountRecord(pin.account_id, wraps, pin.key_set.previous_keys, pin.head)

@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from squirrel_mcp import private_files
 from squirrel_mcp.crypto import log
@@ -19,6 +18,10 @@ from squirrel_mcp.crypto.log import Head
 from squirrel_mcp.crypto.verifier import LogItem
 
 _FORMAT = 1  # kept in user_version; a file of another format is made anew
+_PASSING = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN,
+)  # fmt: skip
 _TABLES = """
     CREATE TABLE items (seq INTEGER PRIMARY KEY, entry BLOB NOT NULL, memory_id BLOB NOT NULL, object BLOB);
     CREATE INDEX objects ON items (memory_id) WHERE object IS NOT NULL;
@@ -32,41 +35,38 @@ class StateCache:
         """UnsafeFile for a link and the like; a file that is damaged is replaced."""
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._damaged = False  # what is read next from the server takes its place
         self._open()
 
     def head(self) -> Head:
         """The last entry in the file; `log.EMPTY` if there is none."""
-        for (raw,) in self._select("SELECT entry FROM items ORDER BY seq DESC LIMIT 1"):
-            if len(raw) == log.ENTRY_BYTES:
+        for raw, _ in self._select("SELECT entry, object FROM items ORDER BY seq DESC LIMIT 1"):
+            if len(raw) == log.ENTRY_BYTES and log.parse(raw).seq > 0:
                 return log.parse(raw).head
+            self._damaged = True
         return log.EMPTY
 
     def page(self, after: int, limit: int) -> list[LogItem]:
         """Up to `limit` items behind seq `after`."""
-        rows = self._select("SELECT entry, object FROM items WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
-        return [(entry, content) for entry, content in rows]
+        return self._select("SELECT entry, object FROM items WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 
     def add(self, items: Sequence[LogItem]) -> None:
         """Verified items that follow what is here."""
+        if self._damaged:
+            self.drop()
         if self._connection is None:
             return
-        with suppress(sqlite3.Error), self._connection:
-            for raw, content in items:
-                entry = log.parse(raw)
-                if entry.op not in log.KEY_OPS:
-                    self._connection.execute(
-                        "UPDATE items SET object = NULL WHERE memory_id = ? AND object IS NOT NULL AND seq < ?",
-                        (entry.memory_id, entry.seq),
-                    )
-                self._connection.execute(
-                    # Another process may have been here with later entries already.
-                    "INSERT OR IGNORE INTO items VALUES (?, ?, ?, ?)",
-                    (entry.seq, raw, entry.memory_id, content),
-                )
+        try:
+            with self._connection:
+                for raw, content in items:
+                    self._add(self._connection, raw, content)
+        except sqlite3.Error as error:
+            self._note(error)
 
     def drop(self) -> None:
         """Begin anew, empty."""
         self.close()
+        self._damaged = False
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
         self._open()
@@ -76,13 +76,37 @@ class StateCache:
             self._connection.close()
             self._connection = None
 
-    def _select(self, query: str, *parameters: int) -> list[tuple[Any, ...]]:
+    def _add(self, connection: sqlite3.Connection, raw: bytes, content: bytes | None) -> None:
+        entry = log.parse(raw)
+        if entry.op not in log.KEY_OPS:
+            connection.execute(
+                "UPDATE items SET object = NULL WHERE memory_id = ? AND object IS NOT NULL AND seq < ?",
+                (entry.memory_id, entry.seq),
+            )
+        connection.execute(
+            # Another process may have been here with later entries already.
+            "INSERT OR IGNORE INTO items VALUES (?, ?, ?, ?)",
+            (entry.seq, raw, entry.memory_id, content),
+        )
+
+    def _select(self, query: str, *parameters: int) -> list[LogItem]:
+        """Rows of entry and object. What cannot be read, or is neither, is fetched anew."""
         if self._connection is None:
             return []
         try:
-            return self._connection.execute(query, parameters).fetchall()
-        except sqlite3.Error:
+            rows = self._connection.execute(query, parameters).fetchall()
+        except sqlite3.Error as error:
+            self._note(error)
             return []
+        if all(type(raw) is bytes and (content is None or type(content) is bytes) for raw, content in rows):
+            return rows
+        self._damaged = True
+        return []
+
+    def _note(self, error: sqlite3.Error) -> None:
+        # A file that is locked, or has no space, is still good: the next start only fetches more.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+        self._damaged = self._damaged or code & 0xFF not in _PASSING
 
     def _open(self) -> None:
         if not private_files.check(self._path):

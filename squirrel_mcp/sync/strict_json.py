@@ -6,6 +6,7 @@ The standard parser takes duplicate keys, NaN, half surrogates, numbers of any l
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 MAX_DEPTH = 16
@@ -25,6 +26,9 @@ def parse(raw: bytes) -> dict[str, Any]:
     try:
         _check_depth(raw)
         value = _DECODER.decode(raw.decode("utf-8"))
+        if b"\\u" in raw:
+            # Half of a surrogate pair is no text; UnicodeEncodeError is a ValueError.
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
         if type(value) is dict:
             return value
     except (ValueError, RecursionError):
@@ -33,11 +37,11 @@ def parse(raw: bytes) -> dict[str, Any]:
 
 
 def _check_depth(raw: bytes) -> None:
-    # Brackets in strings count too: the protocol's strings hold none.
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return
     depth = 0
-    for byte in raw.translate(None, delete=_NO_BRACKETS):
+    # Without strings: closing brackets in them would hide what is open.
+    for byte in _STRING.sub(b"", raw).translate(None, delete=_NO_BRACKETS):
         depth += 1 if byte in b"[{" else -1
         if depth > MAX_DEPTH:
             raise NotStrict
@@ -47,11 +51,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise NotStrict
-    for key, value in pairs:
-        # Half of a surrogate pair is no text; UnicodeEncodeError is a ValueError.
-        key.encode("utf-8")
-        if type(value) is str and not value.isascii():
-            value.encode("utf-8")
     return fields
 
 
@@ -65,6 +64,7 @@ def _refused(_: str) -> Any:
     raise NotStrict
 
 
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique, parse_int=_integer, parse_float=_refused, parse_constant=_refused

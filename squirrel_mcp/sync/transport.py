@@ -7,6 +7,7 @@ byte every half second never ends; here each read gets what is left of the reque
 from __future__ import annotations
 
 import random
+import re
 import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpcore
 import httpx
@@ -29,6 +30,8 @@ MAX_WAIT_SECONDS = 20.0  # the longest Retry-After that is waited for
 _ATTEMPTS = 3
 _BACK_OFF = (1.0, 60.0)  # seconds without another try after a failed connection: first, at most
 _RETRIED = frozenset((429, 502, 503, 504))
+_WRITE_BYTES = 16 * 1024  # a server that reads slowly gets them one by one, each until the deadline and not longer
+_HOST = re.compile(r"[^\s%\\]+")
 
 
 class Reply(NamedTuple):
@@ -44,9 +47,18 @@ def check_origin(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port
-    except ValueError:
+        httpx.URL(scheme="https", host=host or "")  # a name that IDNA refuses
+    except (ValueError, httpx.InvalidURL):
         host = None
-    if host is None or parts.username or parts.password or parts.query or parts.fragment or parts.path.strip("/"):
+    if (
+        host is None
+        or not _HOST.fullmatch(host)
+        or parts.username
+        or parts.password
+        or parts.query
+        or parts.fragment
+        or parts.path.strip("/")
+    ):
         raise ConfigurationError("The server address must look like https://memory.example.org, without a path.")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
         raise ConfigurationError("The server address must begin with https:// (http:// only for this machine).")
@@ -69,13 +81,17 @@ class Transport:
         self._clock = _DeadlineBackend()
         self._client = httpx.Client(
             base_url=self._origin,
-            transport=_PoolTransport(_tls(ca_file), self._clock, proxy),
+            # The key would pass a proxy in the clear on its way to http on this machine.
+            transport=_PoolTransport(
+                _tls(ca_file), self._clock, proxy if self._origin.startswith("https://") else None
+            ),
             follow_redirects=False,
             trust_env=False,
             headers={"Accept-Encoding": "identity", "User-Agent": "squirrel-mcp"},
             timeout=httpx.Timeout(DEADLINE_SECONDS, connect=CONNECT_SECONDS),
         )
         self._not_before = 0.0
+        self._trouble: StoreUnavailable | None = None
         self._pause = _BACK_OFF[0]
 
     @property
@@ -95,30 +111,48 @@ class Transport:
 
         Tried again after a failure: the protocol makes every request safe to repeat.
         """
-        if time.monotonic() < self._not_before:
-            raise StoreUnavailable("The server could not be reached a moment ago; it is tried again shortly.")
+        if self._trouble is not None and time.monotonic() < self._not_before:
+            raise type(self._trouble)(f"{self._trouble} It is tried again shortly.")
         for attempt in range(1, _ATTEMPTS + 1):
             last = attempt == _ATTEMPTS
-            try:
-                reply = self._once(method, path, headers, body, params)
-            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-                raise self._unreachable(error) from None
-            except (httpx.TimeoutException, httpx.TransportError) as error:
-                if last or isinstance(error, httpx.TimeoutException):
-                    raise StoreUnavailable("The server did not answer in time, or the connection broke.") from None
-                wait = _jitter(0.2 * attempt)
-            else:
-                self._pause = _BACK_OFF[0]
-                if reply.status not in _RETRIED:
-                    return reply
-                wait = _retry_after(reply.headers.get("retry-after")) or _jitter(0.5 * attempt)
+            # Raised out here: httpx's exceptions hold the request with its headers, and would travel on as a context.
+            found = self._try(method, path, headers, body, params)
+            if isinstance(found, StoreUnavailable):
+                raise found
+            if isinstance(found, Reply):
+                self._pause, self._trouble = _BACK_OFF[0], None
+                if found.status not in _RETRIED:
+                    return found
+                wait = _retry_after(found.headers.get("retry-after")) or _jitter(0.5 * attempt)
                 if wait > MAX_WAIT_SECONDS or last:
-                    raise _busy(reply.status, wait)
+                    raise _busy(found.status, wait)
+            else:
+                if last:
+                    raise StoreUnavailable(_BROKEN)
+                wait = _jitter(0.2 * attempt)
             time.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
     def close(self) -> None:
         self._client.close()
+
+    def _try(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        params: Mapping[str, str] | None,
+    ) -> Reply | StoreUnavailable | None:
+        """The answer, an error that is not tried again, or None for a connection that broke."""
+        try:
+            return self._once(method, path, headers, body, params)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            return self._unreachable(error)
+        except httpx.TimeoutException:
+            return StoreUnavailable(_BROKEN)
+        except httpx.TransportError:
+            return None
 
     def _once(
         self,
@@ -147,8 +181,12 @@ class Transport:
         self._not_before = time.monotonic() + _jitter(self._pause)
         self._pause = min(2 * self._pause, _BACK_OFF[1])
         if "CERTIFICATE_VERIFY_FAILED" in str(error) or isinstance(error.__cause__, ssl.SSLCertVerificationError):
-            return NotTrusted("The server's certificate is not trusted: expired, self-signed or for another name.")
-        return StoreUnavailable("The server cannot be reached.")
+            self._trouble = NotTrusted(
+                "The server's certificate is not trusted: expired, self-signed or for another name."
+            )
+        else:
+            self._trouble = StoreUnavailable("The server cannot be reached.")
+        return type(self._trouble)(str(self._trouble))
 
 
 class _DeadlineBackend(httpcore.NetworkBackend):
@@ -187,7 +225,8 @@ class _DeadlineStream(httpcore.NetworkStream):
         return self._inner.read(max_bytes, self._clock.left(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, self._clock.left(timeout))
+        for start in range(0, len(buffer), _WRITE_BYTES):
+            self._inner.write(buffer[start : start + _WRITE_BYTES], self._clock.left(timeout))
 
     def close(self) -> None:
         self._inner.close()
@@ -207,7 +246,7 @@ class _PoolTransport(httpx.BaseTransport):
 
     def __init__(self, tls: ssl.SSLContext, backend: _DeadlineBackend, proxy: str | None) -> None:
         options: dict[str, Any] = {"ssl_context": tls, "network_backend": backend, "max_connections": 1}
-        self._pool = httpcore.HTTPProxy(proxy, **options) if proxy else httpcore.ConnectionPool(**options)
+        self._pool = httpcore.HTTPProxy(**_proxy(proxy), **options) if proxy else httpcore.ConnectionPool(**options)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         with _AsHttpx():
@@ -255,6 +294,23 @@ class _AsHttpx:
             raise getattr(httpx, name, httpx.TransportError)(str(error)) from error
 
 
+def _proxy(url: str) -> dict[str, Any]:
+    """Address and name of a proxy apart; ConfigurationError, which does not quote it, for anything else."""
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host is None or not _HOST.fullmatch(host) or parts.scheme not in ("http", "https"):
+        raise ConfigurationError("SQUIRREL_HTTPS_PROXY must look like http://proxy.example.org:8080.")
+    name = f"[{host}]" if ":" in host else host
+    login = (unquote(parts.username or ""), unquote(parts.password or ""))
+    return {
+        "proxy_url": f"{parts.scheme}://{name}" + (f":{port}" if port else ""),
+        "proxy_auth": tuple(each.encode() for each in login) if any(login) else None,
+    }
+
+
 def _tls(ca_file: Path | None) -> ssl.SSLContext:
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -276,6 +332,9 @@ def _retry_after(value: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
         return None
+
+
+_BROKEN = "The server did not answer in time, or the connection broke."
 
 
 def _busy(status: int, wait: float) -> StoreUnavailable:

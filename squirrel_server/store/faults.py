@@ -16,7 +16,7 @@ from squirrel_server.store.errors import Failed, Full, NotAVault, Unavailable
 
 BUSY = "The database is busy with another program's work. Try again in a moment."
 _DAMAGED = "This is not a vault: the file is damaged, or belongs to another program. It was left as it is."
-NO_SPACE = "There is no space left that the database may use. Nothing was stored; make room and try again."
+NO_SPACE = "There is no space left that the database may use; nothing was stored."
 _NO_ACCESS = "The database cannot be read or written: {}."
 _NO_CONNECTION = "The database server does not answer as it should: {}."
 

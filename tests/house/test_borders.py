@@ -142,6 +142,12 @@ BORDERS = {
         "data passes through the rooms one way",
         except_in=("squirrel_mcp/mcp_server/", "squirrel_mcp/cli/", "squirrel_mcp/__main__.py"),
     ),
+    "the two fronts stand side by side": Border(
+        ("squirrel_mcp/mcp_server/", "squirrel_mcp/cli/"),
+        lambda found: found.of("squirrel_mcp.cli" if "/mcp_server/" in found.file else "squirrel_mcp.mcp_server"),
+        "cli and mcp_server share what lies beside them; only cli/__init__.py starts the server",
+        except_in=("squirrel_mcp/cli/__init__.py",),
+    ),
     "the bottom rooms know nothing above them": Border(
         ("squirrel_mcp/errors.py", "squirrel_mcp/memory.py"),
         lambda found: found.of("squirrel_mcp") and not found.of("squirrel_mcp.errors", "squirrel_mcp.memory"),
@@ -162,6 +168,14 @@ def test_a_relative_import_inside_a_function_is_seen_crossing() -> None:
     assert [each.target for each in found] == ["squirrel_mcp.mcp_server.app", "squirrel_server"]
     assert BORDERS["nothing below the fronts knows them"].crossings(found)
     assert BORDERS["only the in-process store touches the server's package"].crossings(found)
+
+
+def test_a_front_that_borrows_from_the_other_is_seen() -> None:
+    border = BORDERS["the two fronts stand side by side"]
+    source = "from squirrel_mcp.mcp_server.app import NAME\nfrom squirrel_mcp.cli.exits import Exit\n"
+    assert len(border.crossings(list(imports_in(source, "squirrel_mcp/cli/reading.py")))) == 1
+    assert len(border.crossings(list(imports_in(source, "squirrel_mcp/mcp_server/tools.py")))) == 1
+    assert not border.crossings(list(imports_in(source, "squirrel_mcp/cli/__init__.py")))
 
 
 def impurities(source: str, file: str) -> list[str]:

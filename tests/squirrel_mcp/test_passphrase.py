@@ -124,3 +124,15 @@ def test_a_command_that_hangs_is_given_up(bare: Settings, monkeypatch: pytest.Mo
     monkeypatch.setattr(passphrase, "COMMAND_TIMEOUT", 0.2)
     with pytest.raises(PassphraseMissing, match="did not answer"):
         passphrase.read(replace(bare, passphrase_command=f"cat {fifo}"))
+
+
+def test_a_command_that_never_stops_printing_is_stopped(bare: Settings) -> None:
+    with pytest.raises(PassphraseRefused, match="64 KiB"):
+        passphrase.read(replace(bare, passphrase_command="yes"))
+
+
+def test_what_is_no_plain_file_is_refused_without_a_hang(bare: Settings, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path, Path("/dev/zero")):
+        with pytest.raises(PassphraseMissing, match="no plain file"):
+            passphrase.read(replace(bare, passphrase_file=path))

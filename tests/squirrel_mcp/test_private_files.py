@@ -172,5 +172,26 @@ def test_a_lock_that_is_held_for_too_long_is_an_error_and_no_hang(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(private_files, "LOCK_TIMEOUT", 0.01)
-    with private_files.lock(folder / "lock"), pytest.raises(StoreUnavailable), private_files.lock(folder / "lock"):
+    with (
+        private_files.lock(folder / "lock"),
+        pytest.raises(StoreUnavailable, match="Another process"),
+        private_files.lock(folder / "lock"),
+    ):
         pass
+
+
+def test_a_folder_in_one_that_everybody_can_write_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(UnsafeFile):
+        private_files.ensure_folder(tmp_path / "data")
+    tmp_path.chmod(0o1777)  # as the system's own folder for temporary files is
+    private_files.ensure_folder(tmp_path / "data")
+
+
+def test_folders_on_the_way_are_private_too(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        private_files.ensure_folder(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    assert [mode(tmp_path / part) for part in ("a", "a/b", "a/b/c")] == [0o700] * 3

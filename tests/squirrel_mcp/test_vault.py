@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from squirrel_mcp import opening
+from squirrel_mcp import opening, private_files
 from squirrel_mcp.crypto import recovery
 from squirrel_mcp.errors import (
     Conflict,
@@ -15,6 +15,7 @@ from squirrel_mcp.errors import (
     KeysChanged,
     NotFound,
     PassphraseRefused,
+    StoreFull,
     StoreUnavailable,
     WrongPassphrase,
 )
@@ -64,6 +65,19 @@ def test_the_same_text_entity_and_category_is_not_stored_twice(open_vault: OpenV
     assert (twin.status, twin.memory) == ("already_present", first.memory)
     assert vault.save(Draft("Lives in Zürich")).status == "saved"
     assert vault.save(Draft("Lives in Zürich", entity="Mira", category="event")).status == "saved"
+
+
+@pytest.mark.parametrize(("given", "stored"), [("", "fact"), (" \t", "fact"), (" task\n", "task")])
+def test_space_around_a_category_is_no_part_of_it_and_a_blank_one_is_the_default(
+    open_vault: OpenVault, given: str, stored: str
+) -> None:
+    vault = open_vault()
+    first = vault.save(Draft("The dentist is on Friday", category=given)).memory
+    assert first is not None and first.category == stored
+    assert vault.save(Draft("The dentist is on Friday", category=stored)).status == "already_present"
+    vault.correct(first.id, Changes(category="event"))
+    corrected = vault.correct(first.id, Changes(category=given)).memory
+    assert corrected is not None and corrected.category == stored
 
 
 def test_a_corrected_value_is_no_duplicate(open_vault: OpenVault) -> None:
@@ -386,3 +400,50 @@ def test_an_import_refuses_ids_that_no_memory_has(open_vault: OpenVault, clock: 
         vault.put_revisions([Memory(id=memory_id, text="x", created_at=clock.now, updated_at=clock.now)])
     assert vault.head == head
     assert len(open_vault().memories) == 0
+
+
+@pytest.mark.parametrize("error", [StoreFull("no space"), StoreUnavailable("locked")])
+def test_a_pin_that_cannot_be_written_fails_neither_saves_nor_reads_and_is_written_later(
+    open_vault: OpenVault, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    vault = open_vault()
+    (path,) = settings.data_dir.glob("state-*.bin")
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(private_files, "replace", fail)
+        assert vault.save(Draft("stored all the same")).status == "saved"
+        vault.sync()
+        assert path.read_bytes() == before
+    vault.sync()
+    assert path.read_bytes() != before
+    assert texts(open_vault()) == {"stored all the same"}
+
+
+def test_two_imports_at_once_do_not_double_what_came_without_ids(
+    lossy: tuple[Vault, LossyStore], open_vault: OpenVault, clock: Clock
+) -> None:
+    vault, store = lossy
+    other = open_vault()
+    ours, theirs = (
+        [Memory(id=f"{base + n:032x}", text=f"line {n}", created_at=clock.now, updated_at=clock.now) for n in range(5)]
+        for base in (100, 200)
+    )
+    store.before_write = lambda: other.put_revisions(theirs, {memory.id for memory in theirs})
+    vault.put_revisions(ours, {memory.id for memory in ours})
+    assert sorted(memory.text for memory in vault.memories) == [f"line {n}" for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [("Instruction", "instruction"), (" TASK ", "task"), ("  ", "fact"), ("Recipe", "Recipe"), (" Recipe", "Recipe")],
+)
+def test_known_categories_are_the_same_however_they_are_written(open_vault: OpenVault, given: str, stored: str) -> None:
+    vault = open_vault()
+    memory = vault.save(Draft("x", category=given)).memory
+    assert memory is not None and memory.category == stored
+    corrected = vault.correct(memory.id, Changes(category=given, text="y")).memory
+    assert corrected is not None and corrected.category == stored

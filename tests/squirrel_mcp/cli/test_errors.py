@@ -64,7 +64,18 @@ def test_every_command_has_help_and_knows_json(run: Run, command: str) -> None:
         assert "--json" in ran.out
 
 
-@pytest.mark.parametrize("command", [("passphrase", "change"), ("recovery", "new"), ("recovery", "use")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("passphrase", "change"),
+        ("recovery", "new"),
+        ("recovery", "use"),
+        ("keys", "list"),
+        ("keys", "create"),
+        ("keys", "revoke"),
+        ("account", "delete"),
+    ],
+)
 def test_every_command_of_a_group_does_too(run: Run, command: tuple[str, str]) -> None:
     assert "--json" in run(*command, "--help").out
 
@@ -98,8 +109,11 @@ def test_no_vault_yet_says_how_to_make_one(run: Run, data_dir: Path) -> None:
 
 
 def test_a_first_memory_makes_the_vault_as_a_first_start_does(run: Run, data_dir: Path) -> None:
-    assert run("add", "one").code == Exit.OK
-    assert run("list", "--json").json["total"] == 1
+    ran = run("add", "one")
+    assert ran.code == Exit.OK
+    assert str(data_dir / "vault.db") in ran.err and "`squirrel-mcp recovery new`" in ran.err
+    assert run("add", "two").err == ""
+    assert run("list", "--json").json["total"] == 2
 
 
 @pytest.mark.usefixtures("vault_dir")
@@ -125,8 +139,27 @@ def test_settings_that_cannot_be_used_are_code_2(run: Run, monkeypatch: pytest.M
     assert ran.code == Exit.USAGE and "SQUIRREL_DATA_DIR" in ran.err
 
 
+@pytest.mark.parametrize("error", [errors.ForkDetected, errors.ForeignKey, errors.KeyRecordDowngrade])
+def test_what_an_agent_is_told_to_do_a_person_is_told_too(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: type[errors.SquirrelError]
+) -> None:
+    _fail_with(monkeypatch, error("It differs"))
+    ran = run("status", "--json")
+    assert ran.code == Exit.STORE and len(ran.err.splitlines()) == 1
+    assert ran.err.startswith("It differs. ") and "`squirrel-mcp accept-rollback`" in ran.err
+    assert ran.json["error"]["message"] == ran.err.rstrip()
+
+
+@pytest.mark.usefixtures("vault_dir")
+def test_status_tells_what_to_do_about_the_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQUIRREL_PASSPHRASE", "not the passphrase")
+    assert "Put the right passphrase" in run("status", "--json").json["problem"]["message"]
+    assert "Put the right passphrase" in " ".join(run("status").out.split())
+
+
 def _fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     @click.command()
+    @click.option("--json", is_flag=True, expose_value=False)
     def failing() -> None:
         raise error
 

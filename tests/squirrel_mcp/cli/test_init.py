@@ -47,15 +47,19 @@ def test_nobody_to_show_a_code_to_means_that_it_has_to_be_declined(run: Run, dat
 
 
 @pytest.mark.parametrize(
-    ("passphrase", "said"),
-    [("", "SQUIRREL_PASSPHRASE"), ("too short", "12"), ("${SQUIRREL_PASSPHRASE}", "placeholder")],
+    ("passphrase", "said", "code"),
+    [
+        ("", "SQUIRREL_PASSPHRASE", Exit.LOCKED),
+        ("too short", "12", Exit.USAGE),
+        ("${SQUIRREL_PASSPHRASE}", "placeholder", Exit.LOCKED),
+    ],
 )
 def test_without_a_good_passphrase_nothing_is_made(
-    run: Run, data_dir: Path, monkeypatch: pytest.MonkeyPatch, passphrase: str, said: str
+    run: Run, data_dir: Path, monkeypatch: pytest.MonkeyPatch, passphrase: str, said: str, code: Exit
 ) -> None:
     monkeypatch.setenv("SQUIRREL_PASSPHRASE", passphrase)
     ran = run("init", "--no-recovery")
-    assert ran.code == Exit.LOCKED and said in ran.err and not data_dir.exists()
+    assert ran.code == code and said in ran.err and not data_dir.exists()
 
 
 def test_a_vault_that_is_there_stays_as_it_is(run: Run, vault_dir: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.account_server import account_server
+
 from .conftest import Run
 
 _ROW = re.compile(r"^\| `squirrel-mcp ([^`]+)` \| (?:a memory, )?`([^`]+)`", re.MULTILINE)
@@ -20,7 +22,7 @@ MEMORY = {
 def promised() -> dict[str, set[str]]:
     """The keys by command, as the docs have them."""
     rows = {command: set(keys.split(", ")) for command, keys in _ROW.findall(_DOCS.read_text("utf-8"))}
-    assert len(rows) == 18
+    assert len(rows) == 25
     return rows
 
 
@@ -57,3 +59,34 @@ def test_every_command_prints_the_keys_that_are_promised(
     assert set(hit) == MEMORY | {"score", "lexicalScore", "semanticScore", "nearMiss"}
     assert set(shown) == MEMORY | promised["show ID --history"]
     assert set(result) == {"status", "id"}
+
+
+def test_so_does_every_command_that_has_to_do_with_a_server(
+    run: Run, data_dir: Path, tmp_path: Path, promised: dict[str, set[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with account_server(tmp_path / "server") as server:
+        run("add", "one")
+        to = (server.origin, "--invite", server.invite(), "--json")
+        moved = run("move", "--to", *to, "--yes").json
+        monkeypatch.setenv("SQUIRREL_API_BASE_URL", server.origin)
+        monkeypatch.setenv("SQUIRREL_API_KEY", moved["apiKey"])
+        made = run("keys", "create", "--join", "--json").json
+        listed = run("keys", "list", "--json").json
+        printed = {
+            "move --to URL --invite TOKEN": moved,
+            "join CODE": run("join", made["joinCode"], "--json").json,
+            "keys create": made,
+            "keys revoke ID": run("keys", "revoke", made["id"], "--json").json,
+            "status": run("status", "--json").json,
+            "account delete": run("account", "delete", "--yes", "--json").json,
+        }
+        for name in ("SQUIRREL_API_BASE_URL", "SQUIRREL_API_KEY"):
+            monkeypatch.delenv(name)
+        to = (server.origin, "--invite", server.invite(), "--json")
+        printed["init --api URL --invite TOKEN"] = run("init", "--api", *to, "--no-recovery").json
+    assert {command: set(fields) for command, fields in printed.items()} == {
+        command: promised[command] for command in printed
+    }
+    assert {frozenset(key) for key in listed["keys"]} == {
+        frozenset(("id", "scope", "created", "lastUsed", "expires", "current"))
+    }

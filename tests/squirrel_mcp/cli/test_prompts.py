@@ -15,6 +15,7 @@ from squirrel_mcp.memory import Draft
 from squirrel_mcp.opening import Unlocker
 from squirrel_mcp.service import MemoryService, Status
 from squirrel_mcp.settings import Settings
+from tests.e2e.account_server import account_server
 
 from ..conftest import CHEAP, PASSPHRASE
 
@@ -24,6 +25,7 @@ from .terminal import Terminal  # noqa: E402 - it needs pty
 FIRST = "first words to get in"
 SECOND = "second words to get in"
 _CODE = re.compile(r"(?:[0-9A-Z]{4}-){8}[0-9A-Z*~$=]")
+_API_KEY = re.compile(r"sqn_\w{12}_\w{43}_\w{6}")
 _KEYRING = """
 import json, pathlib
 from keyring.backend import KeyringBackend
@@ -266,7 +268,8 @@ def test_no_is_an_answer(vault_dir: Path, start: Start, status: Ask, tmp_path: P
     terminal.answer("Passphrase: ", PASSPHRASE)
     assert "10.0.7.1" in terminal.wait_for("[y/N]: ")
     terminal.type("n")
-    assert terminal.end() == Exit.OK and status(PASSPHRASE).total == 1
+    terminal.wait_for("Not forgotten")
+    assert terminal.end() == Exit.INTERRUPTED and status(PASSPHRASE).total == 1
     terminal = start("forget", memory_id)
     terminal.answer("Passphrase: ", PASSPHRASE)
     terminal.answer("[y/N]: ", "y")
@@ -304,3 +307,73 @@ def _id_in(folder: Path) -> str:
     (memory,) = vault.memories
     vault.close()
     return memory.id
+
+
+def test_an_account_on_a_server_from_its_invite_to_its_end(
+    start: Start, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with account_server(tmp_path / "server") as server:
+        invite = server.invite()
+        terminal = start("init", "--api", server.origin)
+        terminal.answer("Invite: ", invite)
+        terminal.answer("characters or more): ", FIRST)
+        terminal.answer("once more: ", FIRST)
+        terminal.wait_for("symbols): ")
+        # The code was not confirmed: nothing was asked of the server, and the invite is as good as before.
+        assert terminal.end_with_ctrl_c() == Exit.INTERRUPTED and not (tmp_path / "data").exists()
+        assert invite not in terminal.screen
+
+        terminal = start("init", "--api", server.origin)
+        terminal.answer("Invite: ", invite)
+        terminal.answer("characters or more): ", FIRST)
+        terminal.answer("once more: ", FIRST)
+        recovery_code = _confirm(terminal)
+        terminal.answer("keyring? [Y/n]: ", "n")
+        assert terminal.end() == Exit.OK
+        (key,) = set(_API_KEY.findall(terminal.screen))
+        assert terminal.screen.count(key) == 1 and FIRST not in terminal.screen
+        environment |= {"SQUIRREL_API_BASE_URL": server.origin, "SQUIRREL_API_KEY": key}
+
+        terminal = start("keys", "create", "--join")
+        terminal.answer("Passphrase: ", FIRST)
+        assert terminal.end() == Exit.OK
+        (code,) = re.findall(r"sqj1_[\w-]+", terminal.screen)
+        terminal = start("join")
+        terminal.answer("Join code: ", code)
+        terminal.answer("Passphrase: ", "not this one")
+        terminal.wait_for("does not open it")
+        terminal.answer("Passphrase: ", FIRST)
+        terminal.answer("keyring? [Y/n]: ", "n")
+        assert terminal.end() == Exit.OK
+        assert code not in terminal.screen and "Fingerprint: 1:" in terminal.screen
+
+        terminal = start("recovery", "use")
+        terminal.answer("Recovery code: ", recovery_code)
+        terminal.answer("characters or more): ", SECOND)
+        terminal.answer("once more: ", SECOND)
+        terminal.wait_for("passphrase is valid")
+        assert terminal.end() == Exit.OK
+
+        terminal = start("account", "delete")
+        terminal.answer("Passphrase: ", SECOND)
+        terminal.answer(f"type {server.origin}: ", "yes")
+        assert terminal.end() == Exit.INTERRUPTED and "nothing was erased" in terminal.screen
+        terminal = start("account", "delete")
+        terminal.answer("Passphrase: ", SECOND)
+        terminal.answer(f"type {server.origin}: ", server.origin)
+        terminal.wait_for("Erased: 0 memories")
+        assert terminal.end() == Exit.OK
+
+
+def test_a_move_explains_and_asks(vault_dir: Path, start: Start, tmp_path: Path, status: Ask) -> None:
+    with account_server(tmp_path / "server") as server:
+        for answer, code in (("n", Exit.INTERRUPTED), ("y", Exit.OK)):
+            terminal = start("move", "--to", server.origin, "--invite", server.invite())
+            terminal.answer("Passphrase: ", PASSPHRASE)
+            assert "1 memories" in terminal.wait_for("Move them? [y/N]: ")
+            assert status(PASSPHRASE).total == 1
+            terminal.type(answer)
+            assert terminal.end() == code
+        (key,) = set(_API_KEY.findall(terminal.screen))
+        assert terminal.screen.index(key) < terminal.screen.index("is moved to")
+        assert not status(PASSPHRASE).unlocked

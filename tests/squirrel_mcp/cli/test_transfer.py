@@ -109,6 +109,25 @@ def test_an_export_into_a_folder_that_is_not_there_says_so(run: Run, lived_in: P
     assert ran.code == Exit.STORE and len(ran.err.splitlines()) == 1
 
 
+def test_an_import_that_makes_the_vault_says_so(
+    run: Run, lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("export", str(tmp_path / "x"), "--plain", "--yes")
+    monkeypatch.setenv("SQUIRREL_DATA_DIR", str(tmp_path / "elsewhere"))
+    ran = run("import", str(tmp_path / "x"), "--json")
+    assert ran.json["new"] == 3
+    assert str(tmp_path / "elsewhere" / "vault.db") in ran.err and "`squirrel-mcp recovery new`" in ran.err
+    assert run("import", str(tmp_path / "x"), "--json").err == ""
+
+
+def test_a_number_that_could_not_be_stored_is_a_bad_line(run: Run, lived_in: Path, tmp_path: Path) -> None:
+    run("export", str(tmp_path / "x"), "--plain", "--yes")
+    first, *others = (tmp_path / "x").read_text("utf-8").splitlines()
+    (tmp_path / "x").write_text("\n".join([first[:-1] + ',"x":1e999}', *others]), "utf-8")
+    ran = run("import", str(tmp_path / "x"), "--json")
+    assert ran.code == Exit.USAGE and [line["line"] for line in ran.json["badLines"]] == [1]
+
+
 def test_a_dry_run_tells_and_changes_nothing(
     run: Run, lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,7 +83,8 @@ def test_nothing_that_was_read_counts_until_it_is_committed() -> None:
     account = rotated()
     verifier = account.verifier()
     read(verifier, account.pages())
-    assert (verifier.head, verifier.reading, verifier.traces()) == (EMPTY, account.head, {})
+    assert (verifier.head, verifier.reading) == (EMPTY, account.head)
+    assert account.revisions and not any(map(verifier.trace, account.revisions))
     verifier.discard()
     assert (verifier.head, verifier.reading, verifier.pinned) == (EMPTY, EMPTY, EMPTY)
     read(verifier, account.pages())
@@ -101,10 +102,12 @@ def test_a_discarded_attempt_leaves_no_trace_in_the_next_one() -> None:
     with pytest.raises(OmissionDetected):
         read(verifier, cut(account.items(after=2), Head(9, bytes(32))))
     verifier.discard()
-    assert not verifier.traces()[memory_id].forgotten
+    trace = verifier.trace(memory_id)
+    assert trace is not None and not trace.forgotten
     read(verifier, account.pages(after=2))
     verifier.commit()
-    assert verifier.traces()[memory_id].forgotten
+    trace = verifier.trace(memory_id)
+    assert trace is not None and trace.forgotten
 
 
 def test_a_trace_tells_the_hash_and_the_key_of_every_revision() -> None:

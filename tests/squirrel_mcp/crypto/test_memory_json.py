@@ -138,6 +138,25 @@ def test_half_a_surrogate_pair_is_not_written_and_not_quoted(field: str) -> None
     assert spilled(caught.value, [CANARY]) == []
 
 
+@pytest.mark.parametrize(
+    "value", [float("inf"), float("-inf"), float("nan"), {"deep": "\ud83d"}, {"long": 10**5_000}], ids=type
+)
+def test_what_json_cannot_carry_is_invalid_input_and_not_quoted(value: object) -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    with pytest.raises(InvalidInput) as caught:
+        to_json(Memory(MEMORY_ID, CANARY, moment, moment, extra={"later": [CANARY, value]}))
+    assert spilled(caught.value, [CANARY]) == []
+
+
+def test_what_is_nested_too_deep_to_write_is_invalid_input() -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    value: list[object] = []
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(InvalidInput):
+        to_json(Memory(MEMORY_ID, "t", moment, moment, extra={"later": value}))
+
+
 @given(moment=MOMENTS)
 def test_a_time_comes_back_from_its_text(moment: datetime) -> None:
     assert parse_time(format_time(moment)) == moment

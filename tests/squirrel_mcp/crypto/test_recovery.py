@@ -89,3 +89,10 @@ def test_a_code_is_made_of_20_bytes_only(size: int) -> None:
 def test_a_new_secret_is_20_bytes_of_the_source() -> None:
     assert recovery.generate(lambda size: b"r" * size) == b"r" * 20
     assert recovery.generate() != recovery.generate()
+
+
+@pytest.mark.parametrize(
+    ("typed", "plain"), [("", ""), ("abcd-o", "ABCDO"), (" il-o0 *", "1100*"), ("a\u0131b", "a\u0131b"), ("o", "O")]
+)
+def test_a_part_of_a_code_is_compared_as_a_code_is_read(typed: str, plain: str) -> None:
+    assert recovery.normalise(typed) == plain

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from squirrel_mcp.escaping import escape
 from squirrel_mcp.mcp_server.bounds import cut, fit, size
-from squirrel_mcp.mcp_server.escaping import escape
 
 
 def item(text: str, **fields: Any) -> dict[str, Any]:

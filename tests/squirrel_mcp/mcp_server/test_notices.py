@@ -17,7 +17,10 @@ from squirrel_mcp.service import MemoryService, Status
     ("status", "line"),
     [
         (Status(True, "local vault x"), "memory: local vault x, search by words"),
-        (Status(True, "local vault x", ranking="gte"), "memory: local vault x, search by words and meaning (gte)"),
+        (
+            Status(True, "local vault x", ranking="hybrid", model="gte"),
+            "memory: local vault x, search by words and meaning (gte)",
+        ),
         (
             Status(True, "local vault x", problem=("log_damaged", "The log is damaged.")),
             "memory: local vault x, search by words; The log is damaged.",

@@ -30,8 +30,23 @@ def answer(*hits: Hit, **changes: Any) -> SearchAnswer:
     return SearchAnswer("router", ranking, Freshness())
 
 
+def strict(schema: Any) -> Any:
+    """The schema without room for keys that it does not declare, which clients must be ready to ignore."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: strict(value) for name, value in schema.items()}
+    if isinstance(properties := schema.get("properties"), dict):
+        # A number or null, which some clients' schemas cannot say: its description does.
+        more = {"semanticScore": {}} if "lexicalScore" in properties else {}
+        closed |= {"properties": {**strict(properties), **more}, "additionalProperties": False}
+    return closed
+
+
 def checked(reply: Any, schema: Any) -> Any:
     jsonschema.validate(reply, schema)
+    jsonschema.validate(reply, strict(schema))
     return reply
 
 
@@ -71,7 +86,8 @@ def test_a_fresh_answer_says_nothing_of_it() -> None:
 
 
 def test_the_status_names_the_model_of_a_companion() -> None:
-    reply = checked(presentation.status(Status(True, "local vault", ranking="gte-small")), schemas.STATUS)
+    status = Status(True, "local vault", ranking="hybrid", model="gte-small")
+    reply = checked(presentation.status(status), schemas.STATUS)
     assert (reply["ranking"], reply["model"]) == ("hybrid", "gte-small")
 
 
@@ -90,6 +106,8 @@ def test_a_conflict_shows_the_current_memory_and_other_outcomes_do_not() -> None
     conflict = checked(presentation.changed(Outcome("conflict", MEMORY), MEMORY.id), schemas.UPDATED)
     assert conflict["current"]["text"] == MEMORY.text
     assert "current" not in checked(presentation.changed(Outcome("updated", MEMORY), MEMORY.id), schemas.UPDATED)
+    kept = checked(presentation.changed(Outcome("conflict", MEMORY), MEMORY.id), schemas.FORGOTTEN)
+    assert kept["revision"] == MEMORY.revision
     gone = checked(presentation.changed(Outcome("not_found", None), "\x1b" * 1_000), schemas.FORGOTTEN)
     assert gone == {"status": "not_found", "id": "\\u{1b}" * 64}
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squirrel_mcp.memory import Memory
-from squirrel_mcp.portability.plain_file import MAX_LINE_BYTES, PlainFile, encode, read
+from squirrel_mcp.memory import Memory, tidy_category, tidy_labels
+from squirrel_mcp.portability.plain_file import MAX_DEPTH, MAX_LINE_BYTES, PlainFile, encode, read
 
 NOW = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 ID = "0123456789abcdef0123456789abcdef"
@@ -36,9 +36,9 @@ MEMORIES = st.builds(
     updated_at=MOMENTS,
     revision=st.integers(1, 2**53 - 1),
     entity=TEXT,
-    category=TEXT.map(lambda text: text or "fact"),
-    tags=st.lists(TEXT, max_size=3).map(tuple),
-    keywords=st.lists(TEXT, max_size=3).map(tuple),
+    category=TEXT.map(tidy_category),
+    tags=st.lists(TEXT, max_size=3).map(tidy_labels),
+    keywords=st.lists(TEXT, max_size=3).map(tidy_labels),
     source=TEXT,
     reason=TEXT,
     extra=st.dictionaries(st.sampled_from(["later", "newer"]), st.none() | st.integers(0, 9) | TEXT, max_size=2),
@@ -136,6 +136,62 @@ def test_a_bad_line_is_named_by_number_and_the_others_are_read(line: object, pro
     ((number, said),) = found.bad
     assert number == 2 and problem in said
     assert [memory.text for memory in found.incoming.fresh] == ["before", "after"]
+
+
+ODD_VALUES = st.recursive(
+    st.sampled_from(["1e999", "-1e999", "NaN", "Infinity", "1e308", "9" * 5_000, r'"\ud800"', '{"a":1,"a":2}', "1"]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]")
+        | inner.map(lambda item: f'{{"later":{item}}}')
+        | st.tuples(inner, st.integers(1, 2_000)).map(lambda pair: "[" * pair[1] + pair[0] + "]" * pair[1])
+    ),
+    max_leaves=4,
+)
+
+
+@given(st.lists(ODD_VALUES, min_size=1, max_size=2), st.booleans())
+def test_whatever_an_unknown_key_holds_is_kept_or_refused(values: list[str], exported: bool) -> None:
+    fields = json.dumps(FULL if exported else {"text": "a"})[:-1]
+    lines = "".join(f'{fields},"x":{value}}}\n' for value in values)
+    found = read(BytesIO(lines.encode()), now=NOW)
+    kept = [memory for memories in found.incoming.revisions.values() for memory in memories]
+    again = read(BytesIO(b"".join(encode(kept))), now=NOW)
+    assert again.bad == [] and again.incoming.revisions == found.incoming.revisions
+    assert kept or found.bad
+    assert exported or not found.incoming.fresh
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("1e999", "number that is too large"),
+        ("[-1e999]", "number that is too large"),
+        ("NaN", "is not JSON"),
+        ('{"a":1,"a":1}', "names a key twice"),
+        (r'"\ud800"', "surrogate"),
+        ("[" * MAX_DEPTH + "]" * MAX_DEPTH, "deep"),
+        ("[" * 900 + "]" * 900, "deep"),
+        ("[" * 5_000 + "]" * 5_000, "is not JSON"),
+    ],
+)
+def test_an_unknown_key_of_an_exported_line_holds_nothing_that_could_not_be_stored(value: str, problem: str) -> None:
+    line = f'{json.dumps(FULL)[:-1]},"x":{value}}}\n'.encode()
+    found = _read(line, {"text": "after"})
+    ((number, said),) = found.bad
+    assert number == 1 and problem in said
+    assert len(found.incoming.fresh) == 1
+
+
+@pytest.mark.parametrize("line", [{"text": "a"}, FULL])
+def test_category_tags_and_keywords_are_tidied_as_those_of_a_new_memory(line: dict[str, object]) -> None:
+    found = _read({**line, "category": " task ", "tags": [" a", "a", " "], "keywords": ["b ", "c", "b"]})
+    (memory,) = [*found.incoming.fresh, *(each for (each,) in found.incoming.revisions.values())]
+    assert (memory.category, memory.tags, memory.keywords) == ("task", ("a",), ("b", "c"))
+
+
+def test_a_blank_category_is_the_default_one() -> None:
+    (memory,) = _read({"text": "a", "category": " \t"}).incoming.fresh
+    assert memory.category == "fact"
 
 
 def test_a_problem_does_not_quote_the_memory() -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 
 from squirrel_mcp.memory import Memory
+from squirrel_mcp.search.fold import label
+from squirrel_mcp.search.recency import DECAYS
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def memory(text: str, memory_id: str = "0" * 32, **fields: Any) -> Memory:
     return Memory(**{"id": memory_id, "text": text, "created_at": NOW, "updated_at": NOW, **fields})
+
+
+def weight(category: str, updated_at: datetime, now: datetime) -> float:
+    """w of docs/ranking.md, section 2, of one memory and in whole microseconds."""
+    decay = DECAYS.get(label(category), DECAYS["fact"])
+    days = max(0, (now - updated_at) // timedelta(microseconds=1)) / 86_400_000_000
+    return float(decay.floor + (1.0 - decay.floor) * 0.5 ** (days / decay.half_life))
 
 
 def numbered(number: int) -> str:

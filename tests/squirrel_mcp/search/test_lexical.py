@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from squirrel_mcp.memory import Memory
 from squirrel_mcp.search import Filters, WordRanker
 from squirrel_mcp.search.lexical import CUT, NOTHING_TO_SEARCH
-from squirrel_mcp.search.recency import weight
-from tests.squirrel_mcp.search.samples import NOW, memories, memory, numbered, texts
+from tests.squirrel_mcp.search.samples import NOW, memories, memory, numbered, texts, weight
 
 
 def ranker_of(*held: Memory) -> WordRanker:
@@ -94,7 +93,7 @@ def test_a_memory_id_finds_its_memory_first() -> None:
 
 def test_a_correction_is_found_by_its_new_words_only() -> None:
     ranker = ranker_of(memory("The router is 10.0.7.1"))
-    ranker.put(memory("The router is 10.0.9.1", revision=2))
+    ranker.put_many([memory("The router is 10.0.9.1", revision=2)])
     assert found(ranker, "10.0.7.1") == []
     assert found(ranker, "10.0.9.1") == ["The router is 10.0.9.1"]
 
@@ -124,7 +123,7 @@ def test_an_empty_vault_answers() -> None:
     assert ranker.search("tea", now=NOW, filters=Filters(category="fact", since=NOW)).searched == 0
     assert ranker.similar("tea") == ()
     ranker.put_many([])
-    ranker.put(memory("🎉"))
+    ranker.put_many([memory("🎉")])
     assert ranker.search("tea", now=NOW).searched == 1
 
 
@@ -149,7 +148,7 @@ def test_searches_and_saves_may_come_from_several_threads() -> None:
         try:
             for i in range(150):
                 if work:
-                    ranker.put(memory(f"tea {i}", numbered(work * 1_000 + i % 7)))
+                    ranker.put_many([memory(f"tea {i}", numbered(work * 1_000 + i % 7))])
                 else:
                     ranker.search("tea ale", now=NOW)
         except BaseException as error:  # noqa: BLE001 - shown by the test below

@@ -27,4 +27,4 @@ def test_there_is_nothing_else() -> None:
 
 def test_the_word_ranker_is_a_ranker() -> None:
     ranker: Ranker = search.WordRanker()
-    assert ranker.name == "words"
+    assert ranker.model == ""

@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squirrel_mcp.search.recency import DECAYS, Ages, weight
-from tests.squirrel_mcp.search.samples import NOW
+from squirrel_mcp.search.recency import DECAYS, Ages
+from tests.squirrel_mcp.search.samples import NOW, weight
+
+
+def weighed(category: str, updated_at: datetime, now: datetime = NOW) -> float:
+    ages = Ages()
+    ages.put(0, category, updated_at)
+    return float(ages.weights(np.arange(1), now)[0])
 
 
 @pytest.mark.parametrize(
@@ -30,16 +36,16 @@ from tests.squirrel_mcp.search.samples import NOW
     ],
 )
 def test_w_falls_halfway_to_its_floor_in_a_half_life(category: str, days: int, w: float) -> None:
-    assert weight(category, NOW - timedelta(days=days), NOW) == pytest.approx(w, rel=1e-12)
+    assert weighed(category, NOW - timedelta(days=days)) == pytest.approx(w, rel=1e-12)
 
 
 def test_a_memory_stamped_in_the_future_is_new() -> None:
-    assert weight("task", NOW + timedelta(days=400), NOW) == 1.0
+    assert weighed("task", NOW + timedelta(days=400)) == 1.0
 
 
 def test_zones_do_not_matter() -> None:
     far = timezone(timedelta(hours=13))
-    assert weight("task", (NOW - timedelta(days=30)).astimezone(far), NOW) == pytest.approx(0.65)
+    assert weighed("task", (NOW - timedelta(days=30)).astimezone(far)) == pytest.approx(0.65)
 
 
 moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda moment: moment.replace(tzinfo=NOW.tzinfo))

@@ -87,3 +87,12 @@ def test_words_come_and_go(steps: list[tuple[bool, str]]) -> None:
 def _stem(word: str) -> str:
     stem: str = snowballstemmer.stemmer("english").stemWord(word)
     return stem
+
+
+@pytest.mark.parametrize("family", [("ups", "upped", "upping"), ("ims", "immed"), ("fits", "fitted", "fitting")])
+def test_forms_with_a_doubled_consonant_are_found_from_each_other(family: tuple[str, ...]) -> None:
+    stems = Stems()
+    for word in family:
+        stems.add(word)
+    for word in family:
+        assert set(stems.forms(word)) == set(family) - {word}

@@ -1,0 +1,48 @@
+"""Each error has one text about what to do, whoever reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from squirrel_mcp import errors
+from squirrel_mcp.advice import explained, what_to_do
+
+# Messages of these say what to do themselves, as it depends on the case; the first four are never raised as they are.
+SAYS_IT_ITSELF = {
+    "error", "store_error", "verdict", "not_unlocked",
+    "bad_reply", "configuration", "conflict", "invalid_input", "newer_schema", "not_found", "not_trusted",
+    "pin_damaged", "rollback_detected", "store_unavailable", "too_many_requests", "unsafe_file", "update_required",
+    "vault_missing", "vault_moved",
+}  # fmt: skip
+
+
+def _codes() -> set[str]:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    return {kind.code for kind in kinds if issubclass(kind, errors.SquirrelError)}
+
+
+def test_every_error_says_what_to_do_in_its_message_or_has_advice() -> None:
+    assert {code for code in _codes() if not what_to_do(code)} == SAYS_IT_ITSELF
+
+
+@pytest.mark.parametrize("code", ["fork_detected", "foreign_key", "key_record_downgrade"])
+def test_what_a_backup_that_was_put_back_looks_like_names_the_command_for_it(code: str) -> None:
+    assert "squirrel-mcp accept-rollback" in what_to_do(code)
+
+
+@pytest.mark.parametrize("code", ["log_damaged", "key_set_damaged", "foreign_account", "omission_detected"])
+def test_what_no_backup_looks_like_does_not_name_it(code: str) -> None:
+    assert "accept-rollback" not in what_to_do(code)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "text"),
+    [
+        ("head_moved", "Somebody was first.", "Somebody was first. Try again."),
+        ("head_moved", "Somebody was first", "Somebody was first. Try again."),
+        ("store_unavailable", "It is busy; try again", "It is busy; try again."),
+        ("store_unavailable", "Run `squirrel-mcp init`", "Run `squirrel-mcp init`"),
+    ],
+)
+def test_an_explanation_is_what_happened_and_then_what_to_do(code: str, message: str, text: str) -> None:
+    assert explained(code, message) == text
