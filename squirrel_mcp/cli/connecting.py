@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -14,7 +13,7 @@ from squirrel_mcp import passphrase, private_files
 from squirrel_mcp.cli import asking
 from squirrel_mcp.cli.client_config import heading, hints, launch, snippet_fields
 from squirrel_mcp.cli.client_snippets import CLIENTS, Snippet, snippet
-from squirrel_mcp.errors import InvalidInput
+from squirrel_mcp.errors import ConfigurationError, InvalidInput, NotTrusted
 from squirrel_mcp.settings import Settings
 
 _MAX_SECRET = 8192  # characters of an invite or a join code on stdin
@@ -70,18 +69,26 @@ def reach(settings: Settings, url: str, fingerprint: str | None) -> Destination:
     return Destination(replace(settings, api_base_url=origin, api_key=None, ca_file=ca_file), pem)
 
 
-def own_certificate(ca_file: Path | None) -> str | None:
-    """The fingerprint of the certificate in SQUIRREL_CA_FILE, for another device to compare."""
-    from squirrel_mcp.errors import ConfigurationError
+def own_certificate(settings: Settings) -> str | None:
+    """The fingerprint of the certificate in SQUIRREL_CA_FILE, for another device to compare.
+
+    None where there is no such file, or where it holds an authority and not the server's certificate itself.
+    """
     from squirrel_mcp.sync import certificate
 
-    if ca_file is None:
+    if settings.ca_file is None or not (settings.api_base_url or "").startswith("https://"):
         return None
     try:
-        pem = ca_file.read_text("utf-8", "replace")
+        pem = settings.ca_file.read_text("utf-8", "replace")
     except OSError as error:
-        raise ConfigurationError(f"The file {ca_file} cannot be read: {error.strerror}.") from None
-    return certificate.fingerprint(pem)
+        raise ConfigurationError(f"The file {settings.ca_file} cannot be read: {error.strerror}.") from None
+    fingerprint = certificate.fingerprint(pem)
+    try:
+        certificate.fetch(settings.api_base_url or "", fingerprint)
+    except NotTrusted:
+        asking.say(f"The other device needs {settings.ca_file} too: set SQUIRREL_CA_FILE there before it joins.")
+        return None
+    return fingerprint
 
 
 def secret(name: str, given: str | None, question: str) -> str:

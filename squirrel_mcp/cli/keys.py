@@ -82,7 +82,7 @@ def create(scope: str, days: int | None, as_code: bool, as_json: bool) -> None:
     from squirrel_mcp.sync.remote import Scope
 
     settings = _with_server(Settings.read())
-    certificate = own_certificate(settings.ca_file) if as_code else None
+    certificate = own_certificate(settings) if as_code else None
     chosen: Scope = next(each for each in get_args(Scope) if each == scope)
     expires = None if days is None else int((utc_now() + timedelta(days=days)).timestamp())
     with open_vault(settings) as vault:

@@ -10,7 +10,7 @@ from squirrel_mcp.cli import asking, connecting
 from squirrel_mcp.cli.exits import Exit, of
 from squirrel_mcp.cli.output import json_option, progress, show_json
 from squirrel_mcp.cli.session import PassphraseSource, open_vault, require_vault
-from squirrel_mcp.errors import InvalidInput, SquirrelError
+from squirrel_mcp.errors import Conflict, InvalidInput, SquirrelError
 from squirrel_mcp.settings import Settings
 
 
@@ -33,6 +33,9 @@ def move(url: str, invite: str | None, certificate: str | None, yes: bool, clien
     settings = Settings.read()
     local = replace(settings, api_base_url=None, api_key=None)
     require_vault(local)
+    moved = moving.moved_path(settings)
+    if moved.exists():
+        raise Conflict(f"{moved} is left from an earlier move: put it somewhere else first. Nothing was moved.")
     destination = connecting.reach(settings, url, certificate)
     key = ApiKey(settings.api_key) if settings.api_key is not None else None
     if key is not None and settings.api_base_url != destination.settings.api_base_url:
@@ -60,7 +63,6 @@ def move(url: str, invite: str | None, certificate: str | None, yes: bool, clien
         # It is moved; what is told now is needed whatever else goes wrong.
         code = of(error)
         asking.say(f"The vault is moved, but opening it there failed: {error}")
-    moved = moving.moved_path(settings)
     found = connecting.with_key(account, client)
     if as_json:
         show_json({**connecting.account_fields(account, fingerprint, found), "oldFile": str(moved)})

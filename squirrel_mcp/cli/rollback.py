@@ -90,7 +90,9 @@ def accept_rollback(yes: bool, as_json: bool) -> int:
 def _problem(settings: Settings, source: PassphraseSource) -> Verdict | None:
     """Why the vault is not believed; None if it is. What cannot be accepted is raised."""
     try:
-        with open_vault(settings, source):
+        with open_vault(settings, source) as vault:
+            if vault.verdict is not None:
+                raise vault.verdict
             return None
     except _ACCEPTABLE as problem:
         return problem

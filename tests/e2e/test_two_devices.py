@@ -58,7 +58,7 @@ async def test_a_scripted_week(server: AccountServer, tmp_path: Path) -> None:
         await friday(laptop, phone, on_laptop, on_phone)
         await saturday(server, laptop, on_phone)
         await sunday(laptop, phone, on_phone)
-    a_third_device_moves_in(server, tmp_path)
+    await a_third_device_moves_in(server, tmp_path)
     assert laptop.state() == phone.state()
     seq = laptop.ask("status")["fingerprint"].partition(":")[0]
     assert laptop.run("status", "--at", seq).out == phone.run("status", "--at", seq).out
@@ -183,7 +183,7 @@ async def sunday(laptop: Device, phone: Device, on_phone: Tools) -> None:
     phone.ask("add", "canarytext: back with another key")
 
 
-def a_third_device_moves_in(server: AccountServer, tmp_path: Path) -> None:
+async def a_third_device_moves_in(server: AccountServer, tmp_path: Path) -> None:
     """An embedded vault, with history, to the server; a second device reads all of it."""
     desk, tablet = Device(tmp_path / "desk", FIRST), Device(tmp_path / "tablet", FIRST)
     one, two, _ = (desk.ask("add", f"canarytext: {text} on the desk")["id"] for text in ("one", "two", "three"))
@@ -194,7 +194,10 @@ def a_third_device_moves_in(server: AccountServer, tmp_path: Path) -> None:
     shown = desk.ask("show", one, "--history")
 
     to = ("--to", server.origin, "--invite", server.invite(), "--certificate", server.certificate)
-    moved = desk.ask("move", *to, "--yes")
+    async with desk.tools() as on_desk:
+        assert (await on_desk("list_memories"))["total"] == 2
+        moved = desk.ask("move", *to, "--yes")
+        assert "Nothing was" in await on_desk.refused("save_memory", text="canarytext: into the old file")
     alone = desk.run("list")
     assert alone.code == 4 and server.origin in alone.err
     desk.configure(moved)

@@ -6,6 +6,7 @@ import pytest
 
 from squirrel_mcp import errors
 from squirrel_mcp.advice import explained, what_to_do
+from squirrel_server.store import faults
 
 # Messages of these say what to do themselves, as it depends on the case; the first four are never raised as they are.
 SAYS_IT_ITSELF = {
@@ -46,3 +47,19 @@ def test_what_no_backup_looks_like_does_not_name_it(code: str) -> None:
 )
 def test_an_explanation_is_what_happened_and_then_what_to_do(code: str, message: str, text: str) -> None:
     assert explained(code, message) == text
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("store_full", faults.NO_SPACE),
+        ("store_full", "The server has no space left; nothing was stored."),
+        ("store_full", "There is no space left to write a file."),
+        ("append_denied", str(errors.AppendDenied())),
+        ("head_moved", str(errors.HeadMoved((1, b"")))),
+    ],
+)
+def test_an_explanation_says_but_once_that_nothing_was_stored(code: str, message: str) -> None:
+    said = explained(code, message).lower()
+    assert said.count("nothing was stored") + said.count("not stored") <= 1
+    assert said.count("room") + said.count("try again") <= 1

@@ -53,6 +53,23 @@ def test_what_is_no_date_is_refused(value: str) -> None:
         read("x", value)
 
 
-def test_the_last_day_there_is_does_not_overflow() -> None:
-    with pytest.raises(InvalidInput, match=r"^x must be a date"):
-        read("x", "9999-12-31", end=True)
+ZONES = ["UTC", "America/New_York", "Pacific/Kiritimati"]
+
+
+@pytest.mark.parametrize("zone", ZONES, indirect=True)
+@pytest.mark.parametrize("first", ["0001-01-01", "0001-01-01T00:00", "0001-01-01T00:00:00Z"])
+@pytest.mark.parametrize("last", ["9999-12-31", "9999-12-31T23:59:59.999Z"])
+@pytest.mark.usefixtures("zone")
+def test_the_first_and_the_last_day_there_are_hold_all_others(first: str, last: str) -> None:
+    since, until = read("x", first), read("x", last, end=True)
+    assert since is not None and until is not None
+    assert since.year == 1 and until.year == 9999
+    assert since <= datetime(1, 1, 2, tzinfo=UTC) and until >= datetime(9999, 12, 31, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("zone", ZONES, indirect=True)
+@pytest.mark.parametrize("end", [False, True])
+@pytest.mark.parametrize("day", ["0001-01-01", "0001-01-02", "9999-12-30", "9999-12-31"])
+@pytest.mark.usefixtures("zone")
+def test_days_at_the_edges_are_read_in_every_zone(day: str, end: bool) -> None:
+    assert read("x", day, end=end) is not None

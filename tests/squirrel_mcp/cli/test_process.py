@@ -125,3 +125,33 @@ def test_the_demo_fails_when_a_step_does_not_do_what_it_says(tmp_path: Path) -> 
         [*COMMAND, "demo"], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
     assert ran.returncode == Exit.STORE and "Nothing was found" in ran.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals there")
+@pytest.mark.parametrize(
+    ("module", "args"),
+    [
+        ("squirrel_mcp.cli.app", ("list",)),
+        ("click", ("list",)),
+        ("squirrel_mcp.cli.reading", ("list",)),
+        ("squirrel_mcp.mcp_server.lifecycle", ()),
+        ("squirrel_mcp.mcp_server.logs", ()),
+    ],
+)
+def test_an_interrupt_while_the_program_is_loaded_ends_it_quietly(
+    tmp_path: Path, module: str, args: tuple[str, ...]
+) -> None:
+    # The process interrupts itself where it looks for the module.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+    )
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "SQUIRREL_DATA_DIR": str(tmp_path / "data")}
+    ran = subprocess.run(
+        [*COMMAND, *args], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert ran.returncode == Exit.INTERRUPTED and ran.stderr.strip() in (b"", b"Stopped.") and ran.stdout == b""

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from squirrel_mcp import moving, opening, remote_vault
-from squirrel_mcp.cli import keys
+from squirrel_mcp.cli import connecting, keys
 from squirrel_mcp.cli import move as move_command
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.errors import BadReply
 from squirrel_mcp.opening import Unlocker
 from squirrel_mcp.settings import Settings
+from squirrel_mcp.sync import certificate
 from tests.e2e.account_server import AccountServer, account_server
 
 from ..conftest import CHEAP, PASSPHRASE
@@ -459,3 +460,49 @@ def test_accepting_keeps_in_mind_where_a_vault_moved(local: Device, own_server: 
     local.variables = {}
     alone = local("add", "no")
     assert alone.code == Exit.STORE and "moved" in alone.err
+
+
+def test_key_records_that_do_not_follow_can_be_accepted_too(
+    device: NewDevice, own_server: AccountServer, tmp_path: Path
+) -> None:
+    laptop = _account(device("laptop"), own_server)
+    phone = _joined(laptop, device("phone"), "--scope", "admin")
+    laptop("add", "one")
+    assert _texts(phone) == ["one"]
+    own_server.backup(tmp_path / "backup")
+    rotate = ("rotate", "--keep-passphrase", "--no-recovery", "--json")
+    assert laptop(*rotate).code == Exit.OK
+    laptop("add", "under a key that nobody else ever saw")
+    own_server.stop()
+    own_server.restore(tmp_path / "backup")
+    own_server.start()
+    downgraded = laptop("list", "--json")
+    assert downgraded.json["error"]["code"] == "key_record_downgrade"
+    for _ in range(2):
+        assert phone(*rotate).code == Exit.OK
+    assert laptop("list", "--json").json["error"]["code"] == "foreign_key"
+    accepted = laptop("accept-rollback", "--yes", "--json").json
+    assert accepted["status"] == "accepted" and _texts(laptop) == ["one"]
+    assert laptop("import", accepted["kept"], "--json").json["new"] == 1
+    assert len(_texts(phone)) == 2
+
+
+def test_an_authority_in_the_ca_file_is_not_taken_for_the_certificate(tmp_path: Path) -> None:
+    with account_server(tmp_path / "one", tls=True) as server, account_server(tmp_path / "other", tls=True) as other:
+        own = _certificate(server, tmp_path / "own.pem")
+        settings = Settings(tmp_path, api_base_url=server.origin, ca_file=own)
+        assert connecting.own_certificate(settings) == server.certificate
+        bundle = replace(settings, ca_file=_certificate(other, tmp_path / "bundle.pem"))
+        assert connecting.own_certificate(bundle) is None
+    assert connecting.own_certificate(Settings(tmp_path)) is None
+
+
+def _certificate(server: AccountServer, path: Path) -> Path:
+    path.write_text(certificate.fetch(server.origin, server.certificate))
+    return path
+
+
+def test_a_move_does_not_run_over_what_an_earlier_one_left(local: Device) -> None:
+    (local.folder / "vault-moved.db").write_bytes(b"older")
+    ran = local("move", "--to", "http://127.0.0.1:9", "--invite", "x", "--yes")
+    assert ran.code == Exit.CONFLICT and "vault-moved.db" in ran.err

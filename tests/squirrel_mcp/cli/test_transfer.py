@@ -17,6 +17,7 @@ from squirrel_mcp.errors import StoreFull
 from squirrel_mcp.memory import Changes, Draft, Memory
 from squirrel_mcp.opening import Unlocker
 from squirrel_mcp.portability import importing
+from squirrel_mcp.service import MemoryService
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.vault import Vault
 
@@ -102,6 +103,64 @@ def test_a_file_that_is_there_is_not_replaced_unasked(run: Run, lived_in: Path, 
         assert (tmp_path / name).read_text() == "mine"
     assert run("export", str(tmp_path / "x"), "--overwrite").code == Exit.OK
     assert (tmp_path / "x").read_bytes()[:4] == b"SQEX"
+
+
+@pytest.mark.parametrize("name", ["vault.db", "vault.db-wal", "new", "pins/x", "VAULT.DB"])
+@pytest.mark.parametrize("by_link", [False, True])
+def test_an_export_never_writes_into_the_folder_of_the_vault(
+    run: Run, lived_in: Path, tmp_path: Path, name: str, by_link: bool
+) -> None:
+    (tmp_path / "link").symlink_to(lived_in)
+    folder = tmp_path / "link" if by_link else tmp_path / "data" / ".." / "data"
+    before = _everything(run)
+    for options in ((), ("--plain", "--yes")):
+        ran = run("export", str(folder / name), "--overwrite", *options)
+        assert ran.code == Exit.USAGE and len(ran.err.splitlines()) == 1
+    assert _everything(run) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no fifos here")
+@pytest.mark.parametrize("suffix", ["", ".new"])
+@pytest.mark.parametrize("kind", ["fifo", "link", "link to nothing", "link to the vault", "folder"])
+def test_overwrite_replaces_plain_files_only(
+    run: Run, lived_in: Path, tmp_path: Path, kind: str, suffix: str
+) -> None:
+    path = tmp_path / f"x{suffix}"
+    (tmp_path / "mine").write_text("mine")
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case _:
+            to = {"link": tmp_path / "mine", "link to nothing": tmp_path / "no"}.get(kind, lived_in / "vault.db")
+            path.symlink_to(to)
+    before = os.lstat(path)
+    assert run("export", str(tmp_path / "x"), "--overwrite").code == Exit.USAGE
+    assert os.path.samestat(before, os.lstat(path)) and (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["last-export", "last-export.new"])
+def test_an_export_that_cannot_be_noted_is_an_export_all_the_same(
+    run: Run, lived_in: Path, tmp_path: Path, name: str
+) -> None:
+    (lived_in / name / "full").mkdir(parents=True)
+    ran = run("export", str(tmp_path / "x"), "--json")
+    assert (ran.code, ran.json["complete"]) == (Exit.OK, True) and len(ran.err.splitlines()) == 1
+    status = run("status", "--json")
+    assert (status.code, status.json["lastExport"]) == (Exit.OK, None)
+
+
+@pytest.mark.parametrize("failure", [StoreFull("There is no space left."), FileExistsError(17, "File exists")])
+def test_a_disk_that_fills_up_after_the_export_does_not_undo_it(
+    run: Run, lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    def fail(_: MemoryService) -> None:
+        raise failure
+
+    monkeypatch.setattr(MemoryService, "note_export", fail)
+    ran = run("export", str(tmp_path / "x"))
+    assert ran.code == Exit.OK and "3 memories" in ran.out and len(ran.err.splitlines()) == 1
 
 
 def test_an_export_into_a_folder_that_is_not_there_says_so(run: Run, lived_in: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from squirrel_mcp.errors import InvalidInput, RecordDamaged
-from squirrel_mcp.memory import Memory, format_time, from_json, parse_time, to_json
+from squirrel_mcp.memory import MAX_DEPTH, Memory, format_time, from_json, parse_time, to_json
 from tests.squirrel_mcp.crypto.secrets_walk import spilled
 from tests.squirrel_mcp.crypto.vector_readers import MEMORY_ID, outcome, read_memory_json
 from tests.vectors.making.files import Case, cases, unpack
@@ -118,15 +118,16 @@ def test_no_error_carries_the_payload(text: bytes, at: int) -> None:
         assert leaks(damaged) == []
 
 
-@pytest.mark.parametrize("depth", [100, 900, 5_000, 30_000])
+@pytest.mark.parametrize("depth", [1, MAX_DEPTH - 1, MAX_DEPTH, 100, 900, 5_000, 30_000])
 def test_json_however_deep_is_written_back_or_damaged(depth: int) -> None:
     times = '"createdAt":"2026-03-01T09:30:00.000Z","later":{},"text":"t","updatedAt":"2026-03-01T09:30:00.000Z"'
     payload = f'{{"category":"fact",{times},"v":1}}'.replace("{}", "[" * depth + "]" * depth).encode()
     try:
         memory = from_json(payload, MEMORY_ID, 1)
     except RecordDamaged:
+        assert depth >= MAX_DEPTH
         return
-    assert to_json(memory) == payload
+    assert depth < MAX_DEPTH and to_json(memory) == payload
 
 
 @pytest.mark.parametrize("field", ["text", "entity", "category", "source", "reason"])
@@ -148,10 +149,11 @@ def test_what_json_cannot_carry_is_invalid_input_and_not_quoted(value: object) -
     assert spilled(caught.value, [CANARY]) == []
 
 
-def test_what_is_nested_too_deep_to_write_is_invalid_input() -> None:
+@pytest.mark.parametrize("depth", [MAX_DEPTH, 100_000])
+def test_what_is_nested_too_deep_to_write_is_invalid_input(depth: int) -> None:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
     value: list[object] = []
-    for _ in range(100_000):
+    for _ in range(depth - 1):
         value = [value]
     with pytest.raises(InvalidInput):
         to_json(Memory(MEMORY_ID, "t", moment, moment, extra={"later": value}))

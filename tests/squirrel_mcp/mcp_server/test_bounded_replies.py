@@ -17,6 +17,7 @@ from .conftest import Agent
 pytestmark = pytest.mark.anyio
 
 LIMIT = 24_000  # bytes of the reply's JSON
+DIGITS = str.maketrans("0123456789", "abcdefghij")
 LONG = "common " + "long text " * 1_590
 
 
@@ -126,6 +127,30 @@ async def test_any_number_of_categories_is_counted_within_bounds(agent: Agent, s
         assert bytes_of(reply) < LIMIT
         counts = reply.get("counts") or reply["omitted"]
         assert "(others)" in counts
+
+
+@pytest.mark.parametrize("letter", ["\U000e0041", "\x1b", "字", "😀", '"', "a"])
+@pytest.mark.parametrize("limit", [1, 20, 50])
+async def test_long_names_of_categories_leave_room_for_memories(
+    agent: Agent, service: MemoryService, letter: str, limit: int
+) -> None:
+    for number in range(60):
+        store(service, f"note {number}", "another", category=f"{number:02}".translate(DIGITS) + letter * 60)
+    store(service, "long " * 3_000, category="(others)")
+    status, context = await agent("memory_status"), await agent("get_context", limit=limit)
+    assert bytes_of(status) < LIMIT and bytes_of(context) < LIMIT
+    assert sum(status["counts"].values()) == 121
+    shown = sum(len(group["memories"]) for group in context["groups"])
+    assert sum(context["omitted"].values()) + shown == 121 and shown >= min(limit, 8)
+
+
+async def test_categories_that_look_the_same_are_counted_together(agent: Agent, service: MemoryService) -> None:
+    for category in ("a\u202e", "a\\u{202e}", "\x1b" * 60 + "x", "\x1b" * 60 + "y"):
+        store(service, *(f"{category} {number} {LONG}" for number in range(30)), category=category)
+    status, context = await agent("memory_status"), await agent("get_context", limit=50)
+    assert sorted(status["counts"].values()) == [60, 60]
+    assert sum(context["omitted"].values()) + sum(len(group["memories"]) for group in context["groups"]) == 120
+    assert bytes_of(context) < LIMIT
 
 
 async def test_a_resource_is_as_large_as_the_reply_it_stands_for(agent: Agent, crowded: MemoryService) -> None:

@@ -14,12 +14,12 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp.types import JSONRPCRequest, JSONRPCResponse
 
 from squirrel_mcp.mcp_server.app import build_server
 from squirrel_mcp.mcp_server.notices import Notices
 from squirrel_mcp.mcp_server.tools import GetService
-from squirrel_mcp.mcp_server.wire import Wire, parse, to_line
+from squirrel_mcp.mcp_server.wire import Refusal, Wire, parse, to_line
 from squirrel_mcp.service import MemoryService
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +114,8 @@ async def test_half_a_surrogate_pair_is_refused_by_the_name_of_the_field(service
         (b'{"jsonrpc":"2.0","id":4,"method":7}\n', -32600, 4),
         (b'[{"jsonrpc":"2.0","id":4,"method":"ping"}]\n', -32600, None),
         (b'"text"\n', -32600, None),
+        (b'{"jsonrpc":"2.0","id":4,"error":{"code":"x"}}\n', -32600, None),  # 4 may be a request of the client's own
+        (b'{"jsonrpc":"2.0","id":4,"result":7}\n', -32600, None),
     ],
 )
 async def test_a_line_that_is_no_message_is_answered_with_an_error(
@@ -191,6 +193,58 @@ async def test_a_cancelled_request_is_not_waited_for(service: MemoryService) -> 
     let_go.set()
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "There is no such method."}},
+        {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "That was no JSON."}},
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+        {"jsonrpc": "2.0", "id": "unheard-of", "error": {"code": 5, "message": ""}},
+    ],
+)
+async def test_a_response_of_the_client_is_not_answered_and_answers_no_request(
+    service: MemoryService, response: dict[str, Any]
+) -> None:
+    asked, let_go = threading.Event(), threading.Event()
+
+    def later() -> MemoryService:
+        asked.set()
+        let_go.wait()
+        return service
+
+    async with served(later) as pipes:
+        pipes.send(INITIALIZE)
+        await pipes.answer()
+        pipes.send(call("memory_status", 1))
+        await anyio.to_thread.run_sync(asked.wait)
+        pipes.send(response)
+        pipes.send({"jsonrpc": "2.0", "id": 2, "method": "ping"})
+        assert await pipes.answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        pipes.end()  # request 1 is still waited for
+        let_go.set()
+        assert "result" in (answer := await pipes.answer()) and answer["id"] == 1
+
+
+async def test_a_line_that_is_refused_answers_no_request_of_the_same_id(service: MemoryService) -> None:
+    asked, let_go = threading.Event(), threading.Event()
+
+    def later() -> MemoryService:
+        asked.set()
+        let_go.wait()
+        return service
+
+    async with served(later) as pipes:
+        pipes.send(INITIALIZE)
+        await pipes.answer()
+        pipes.send(call("memory_status", 1))
+        await anyio.to_thread.run_sync(asked.wait)
+        pipes.send({"id": 1})
+        assert (await pipes.answer())["error"]["code"] == -32600
+        pipes.end()
+        let_go.set()
+        assert "result" in await pipes.answer()
+
+
 class Broken(io.BytesIO):
     """A client that has closed its end."""
 
@@ -222,7 +276,7 @@ def test_an_answer_that_is_no_text_costs_that_answer_alone() -> None:
 @given(st.binary(max_size=200))
 def test_any_line_is_a_message_or_an_error(line: bytes) -> None:
     message = parse(line)
-    assert isinstance(message, JSONRPCError) or json.loads(line)["jsonrpc"] == "2.0"
+    assert isinstance(message, Refusal) or json.loads(line)["jsonrpc"] == "2.0"
     assert to_line(message)
 
 

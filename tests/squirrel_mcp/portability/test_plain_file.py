@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squirrel_mcp.memory import Memory, tidy_category, tidy_labels
-from squirrel_mcp.portability.plain_file import MAX_DEPTH, MAX_LINE_BYTES, PlainFile, encode, read
+from squirrel_mcp.errors import RecordDamaged
+from squirrel_mcp.memory import MAX_DEPTH, Memory, from_json, tidy_category, tidy_labels
+from squirrel_mcp.portability.plain_file import MAX_LINE_BYTES, PlainFile, encode, read
 
 NOW = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 ID = "0123456789abcdef0123456789abcdef"
@@ -103,7 +104,7 @@ def test_empty_lines_a_byte_order_mark_and_crlf_are_no_errors() -> None:
         (b"not json\n", "is not JSON"),
         (b'{"text": "a", "text": "b"}\n', "names a key twice"),
         (b'{"text": NaN}\n', "is not JSON"),
-        (b"[" * 100_000 + b"\n", "is not JSON"),
+        (b"[" * 100_000 + b"\n", "deep"),
         (b'{"text": "\xff"}\n', "is not UTF-8"),
         (b'{"text": "\\ud800"}\n', "surrogate"),
         (b'{"text": "' + b"x" * MAX_LINE_BYTES + b'"}\n', "is longer"),
@@ -115,7 +116,7 @@ def test_empty_lines_a_byte_order_mark_and_crlf_are_no_errors() -> None:
         ({"text": "a", "tags": "b"}, "tags that is not a list"),
         ({"text": "a", "tags": [5]}, "tags that is not a list"),
         ({"text": "a", "entity": None}, "entity that is not a string"),
-        ({"text": "a", "tag": ["b"]}, "key that is not known ('tag')"),
+        ({"text": "a", "tag": ["b"]}, "key that is not known"),
         ({"text": "a", "revision": 2}, "revision but no id"),
         ({"text": "a", "createdAt": "yesterday"}, "createdAt"),
         ({"text": "a", "createdAt": "2026-03-01T09:30:00"}, "no time with a zone"),
@@ -171,7 +172,7 @@ def test_whatever_an_unknown_key_holds_is_kept_or_refused(values: list[str], exp
         (r'"\ud800"', "surrogate"),
         ("[" * MAX_DEPTH + "]" * MAX_DEPTH, "deep"),
         ("[" * 900 + "]" * 900, "deep"),
-        ("[" * 5_000 + "]" * 5_000, "is not JSON"),
+        ("[" * 5_000 + "]" * 5_000, "deep"),
     ],
 )
 def test_an_unknown_key_of_an_exported_line_holds_nothing_that_could_not_be_stored(value: str, problem: str) -> None:
@@ -195,10 +196,31 @@ def test_a_blank_category_is_the_default_one() -> None:
 
 
 def test_a_problem_does_not_quote_the_memory() -> None:
-    found = _read({"text": "hunter2", "createdAt": "hunter2"}, b'{"text": "hunter2" hunter2\n')
-    assert len(found.bad) == 2 and "hunter2" not in repr(found.bad)
+    found = _read(
+        {"text": "hunter2", "createdAt": "hunter2"},
+        b'{"text": "hunter2" hunter2\n',
+        {"text": "a", "hunter2": 1},
+        {**FULL, "hunter2": {"hunter2": [[]]}, "text": 5},
+    )
+    assert len(found.bad) == 4 and "hunter2" not in repr(found.bad)
 
 
 def test_a_revision_that_says_two_things_names_the_line_it_differs_from() -> None:
     found = _read(FULL, {"text": "x"}, {**FULL, "text": "something else"})
     assert [(number, "line 1" in said) for number, said in found.bad] == [(3, True)]
+
+
+@given(st.integers(1, 2 * MAX_DEPTH), st.sampled_from(["[]", '{"a":}']))
+def test_an_import_takes_what_can_be_read_back_and_nothing_deeper(depth: int, brackets: str) -> None:
+    begin, end = brackets[:-1], brackets[-1]
+    line = f'{json.dumps(FULL)[:-1]},"x":{begin * (depth - 1)}[]{end * (depth - 1)}}}\n'
+    found = _read(line.encode())
+    fits = depth < MAX_DEPTH  # the line itself is the first
+    assert [(bad.number, "deep" in bad.problem) for bad in found.bad] == ([] if fits else [(1, True)])
+    stored = json.loads(line)
+    payload = json.dumps({key: stored[key] for key in stored.keys() - {"id", "revision"}}).encode()
+    if fits:
+        assert from_json(payload, ID, 1) == found.incoming.revisions[ID][0]
+    else:
+        with pytest.raises(RecordDamaged):
+            from_json(payload, ID, 1)

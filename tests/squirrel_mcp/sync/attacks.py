@@ -81,7 +81,7 @@ def _items(change: Callable[[Scene, list[Item]], Sequence[Item]], *, keep_head: 
         items = tuple(change(scene, list(shown.items)))
         if keep_head:
             return replace(shown, items=items)
-        head = tuple(log.parse(items[-1][0]).head)
+        head = log.parse(items[-1][0]).head
         return replace(shown, items=items, head=head, account_head=head)
 
     return _lie(apply)
@@ -211,7 +211,12 @@ def _log_until(seq: int) -> Callable[[Scene], None]:
 
 
 def _heads(**heads: Callable[[Shown], tuple[int, bytes]]) -> Callable[[Scene], None]:
-    return _lie(lambda _, shown: replace(shown, **{name: head(shown) for name, head in heads.items()}))
+    def apply(_: Scene, shown: Shown) -> Shown:
+        given = {"head": shown.head, "account_head": shown.account_head}
+        given |= {name: head(shown) for name, head in heads.items()}
+        return replace(shown, head=given["head"], account_head=given["account_head"])
+
+    return _lie(apply)
 
 
 def _foreign(scene: Scene) -> None:

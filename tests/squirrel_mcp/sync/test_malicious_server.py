@@ -154,11 +154,7 @@ def test_the_log_cut_after_every_entry_is_an_omission(scene: Scene) -> None:
     whole = scene.server.shown(scene.account_id, "latest")
     for length in range(len(whole.items)):
         scene.reset()
-        scene.server.lie = (
-            lambda shown, length=length: type(shown)(  # type: ignore[misc]
-                **{**vars(shown), "items": shown.items[:length]}
-            )
-        )
+        scene.server.lie = lambda shown, length=length: type(shown)(**{**vars(shown), "items": shown.items[:length]})
         assert isinstance(scene.attempt("fresh").error, OmissionDetected), length
 
 
@@ -168,10 +164,8 @@ def test_an_entry_of_every_wrong_length_is_refused(scene: Scene) -> None:
     lengths = [*range(ENTRY_BYTES), *range(ENTRY_BYTES + 1, ENTRY_BYTES + 8), 2 * ENTRY_BYTES]
     for length in lengths:
         changed = (raw * 2)[:length]
-        scene.server.lie = (
-            lambda shown, changed=changed: type(shown)(  # type: ignore[misc]
-                **{**vars(shown), "items": (*shown.items[:11], (changed, content), *shown.items[12:])}
-            )
+        scene.server.lie = lambda shown, changed=changed: type(shown)(
+            **{**vars(shown), "items": (*shown.items[:11], (changed, content), *shown.items[12:])}
         )
         with pytest.raises(LogDamaged):
             vault._replica.pull()
@@ -188,10 +182,8 @@ def test_every_flipped_bit_of_an_entry_is_refused(scene: Scene, full: bool) -> N
     for bit in range(0, 8 * ENTRY_BYTES, 1 if full else 7):
         changed = bytearray(raw)
         changed[bit // 8] ^= 0x80 >> bit % 8
-        scene.server.lie = (
-            lambda shown, changed=bytes(changed): type(shown)(  # type: ignore[misc]
-                **{**vars(shown), "items": (*shown.items[:14], (changed, content))}
-            )
+        scene.server.lie = lambda shown, changed=bytes(changed): type(shown)(
+            **{**vars(shown), "items": (*shown.items[:14], (changed, content))}
         )
         with pytest.raises((LogDamaged, UpdateRequired, OmissionDetected, ForkDetected)):
             vault._replica.pull()

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import logging
 import pickle
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ def secrets_of(scene: Scene) -> list[str]:
 def day_of_use(scene: Scene, service: MemoryService) -> list[BaseException]:
     """Everything once, with and without trouble; the errors that came of it."""
     errors: list[BaseException] = []
-    memory = service.save(Draft(CANARY, entity="canary-7f3a", tags=["canary-7f3a"])).outcome.memory
+    memory = service.save(Draft(CANARY, entity="canary-7f3a", tags=("canary-7f3a",))).outcome.memory
     assert memory is not None
     service.search("canary-7f3a safe")
     service.correct(memory.id, Changes(text=CANARY + "!"))
@@ -92,7 +93,7 @@ def _only(method: str, trouble: Wire) -> Wire:
 def no_naps(monkeypatch: pytest.MonkeyPatch) -> None:
     from squirrel_mcp.sync import transport
 
-    monkeypatch.setattr(transport.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     monkeypatch.setattr(transport, "_BACK_OFF", (0.0, 0.0))
 
 

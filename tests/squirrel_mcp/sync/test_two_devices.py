@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,7 +39,6 @@ from squirrel_mcp.errors import (
 from squirrel_mcp.memory import Changes, Draft
 from squirrel_mcp.service import MemoryService
 from squirrel_mcp.settings import Settings
-from squirrel_mcp.sync import transport
 from squirrel_mcp.vault import create_account
 from tests.hostile_server import HostileServer, Lie, Shown, make_key
 
@@ -62,7 +62,7 @@ def fingerprint(raw: bytes) -> str:
 
 
 def headed(shown: Shown, items: tuple[Any, ...]) -> Shown:
-    head = tuple(log.parse(items[-1][0]).head)
+    head = log.parse(items[-1][0]).head
     return replace(shown, items=items, head=head, account_head=head)
 
 
@@ -189,7 +189,7 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One server and one new account, as a backup, for all examples."""
     folder = tmp_path_factory.mktemp("machine")
     with HostileServer(folder).running() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transport.time, "sleep", lambda seconds: None)
+        patch.setattr(time, "sleep", lambda seconds: None)
         key = make_key()
         create_account(server.registrar(key), PASSPHRASE, clock=Clock(), parameters=CHEAP)
         server.back_up(folder / "new.db")

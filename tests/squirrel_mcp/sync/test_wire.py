@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from squirrel_mcp.crypto.log import Head
 from squirrel_mcp.errors import BadReply
 from squirrel_mcp.sync import wire
 from squirrel_mcp.sync.store import AccountRecord, LogPage
@@ -33,7 +34,7 @@ def test_a_page_is_read_as_it_was_written(
     items: list[tuple[bytes, bytes | None]], head: dict[str, Any], more: bool
 ) -> None:
     assert wire.read_page(_page(items, head, more)) == LogPage(
-        items, wire.Head(head["seq"], bytes.fromhex(head["mac"])), more
+        items, Head(head["seq"], bytes.fromhex(head["mac"])), more
     )
 
 
@@ -50,7 +51,7 @@ def test_an_account_is_read_as_it_was_written(
         "head": head,
     }
     record = wire.read_account(reply)
-    assert record == AccountRecord(account_id, wraps, previous, wire.Head(head["seq"], bytes.fromhex(head["mac"])))
+    assert record == AccountRecord(account_id, wraps, previous, Head(head["seq"], bytes.fromhex(head["mac"])))
 
 
 @given(st.text(max_size=40) | st.binary(max_size=30).map(lambda raw: base64.b64encode(raw).decode()), st.data())
