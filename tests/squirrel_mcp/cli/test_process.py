@@ -91,13 +91,13 @@ def test_an_interrupted_command_ends_with_130_and_without_traceback(
     # It waits for the passphrase: the command that prints it never does.
     os.mkfifo(tmp_path / "fifo")
     del environment["SQUIRREL_PASSPHRASE"]
-    environment |= {"SQUIRREL_PASSPHRASE_FILE": str(tmp_path / "fifo")}
+    environment |= {"SQUIRREL_PASSPHRASE_COMMAND": f"cat {tmp_path / 'fifo'}"}
     with (
         subprocess.Popen(
             [*COMMAND, "list"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process,
         open(tmp_path / "fifo", "wb"),
-    ):  # opens once the process waits there
+    ):  # opens once the command waits there
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
     assert process.returncode == Exit.INTERRUPTED and errors.strip() == b"Stopped."
@@ -151,7 +151,5 @@ def test_an_interrupt_while_the_program_is_loaded_ends_it_quietly(
     )
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "SQUIRREL_DATA_DIR": str(tmp_path / "data")}
-    ran = subprocess.run(
-        [*COMMAND, *args], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
+    ran = subprocess.run([*COMMAND, *args], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert ran.returncode == Exit.INTERRUPTED and ran.stderr.strip() in (b"", b"Stopped.") and ran.stdout == b""

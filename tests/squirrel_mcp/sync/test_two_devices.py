@@ -55,6 +55,7 @@ _FULL = hypothesis_settings.default is not None and hypothesis_settings.default.
 
 _numbers = st.integers(0, 2**16)
 _devices = st.sampled_from(DEVICES)
+_lost = st.sampled_from([0, 0, 0, 1, 3, 4])  # replies that do not come back; three times a request is sent in all
 
 
 def fingerprint(raw: bytes) -> str:
@@ -325,8 +326,8 @@ class TwoDevices(RuleBasedStateMachine):
         if not self.lying:
             assert shown == self.model.texts and self.seen[device] == self.current
 
-    @rule(device=_devices, number=_numbers)
-    def save(self, device: Device, number: int) -> None:
+    @rule(device=_devices, number=_numbers, lost=_lost)
+    def save(self, device: Device, number: int, lost: int) -> None:
         text = f"memory {number}"
 
         def apply(entry: log.Entry) -> None:
@@ -334,11 +335,13 @@ class TwoDevices(RuleBasedStateMachine):
             self.model.texts[entry.memory_id.hex()] = text
 
         if len(self.model.texts) < 40:
+            self.lose_replies(lost)
             self.attempt(device, lambda: self.services[device].save(Draft(text)), apply)
 
     @precondition(lambda self: self.model.texts)
-    @rule(device=_devices, pick=_numbers, number=_numbers)
-    def correct(self, device: Device, pick: int, number: int) -> None:
+    @rule(device=_devices, pick=_numbers, number=_numbers, lost=_lost)
+    def correct(self, device: Device, pick: int, number: int, lost: int) -> None:
+        self.lose_replies(lost)
         memory_id = sorted(self.model.texts)[pick % len(self.model.texts)]
         text = f"corrected {number}"
 
@@ -352,8 +355,9 @@ class TwoDevices(RuleBasedStateMachine):
             assert stored == (outcome.status in ("updated", "unchanged")) or self.lying
 
     @precondition(lambda self: self.model.texts)
-    @rule(device=_devices, pick=_numbers)
-    def forget(self, device: Device, pick: int) -> None:
+    @rule(device=_devices, pick=_numbers, lost=_lost)
+    def forget(self, device: Device, pick: int, lost: int) -> None:
+        self.lose_replies(lost)
         memory_id = sorted(self.model.texts)[pick % len(self.model.texts)]
 
         def apply(entry: log.Entry) -> None:
@@ -384,8 +388,9 @@ class TwoDevices(RuleBasedStateMachine):
     def fresh(self, device: Device) -> bool:
         return self.continues(device) and self.passphrases[device] == self.model.passphrase
 
-    @rule(device=_devices, number=st.integers(0, 2), rotate=st.booleans())
-    def change_keys(self, device: Device, number: int, rotate: bool) -> None:
+    @rule(device=_devices, number=st.integers(0, 2), rotate=st.booleans(), lost=_lost)
+    def change_keys(self, device: Device, number: int, rotate: bool, lost: int) -> None:
+        self.lose_replies(lost)
         new = PASSPHRASES[number]
 
         def act() -> None:
@@ -451,13 +456,14 @@ class TwoDevices(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(sorted(LIES)), pick=_numbers, size=st.sampled_from([1, 3, 10_000]))
     def lie(self, name: str, pick: int, size: int) -> None:
+        """From now on, whoever asks."""
         shots = list(self.shots)
         change = LIES[name]
         told: Lie = lambda shown: change(shown, pick, shots)  # noqa: E731
         self.server.lie, self.lying, self.server.page_entries = told, True, size
 
-    @rule(count=st.integers(1, 4))
     def lose_replies(self, count: int) -> None:
+        """The next writes are done, and their replies never come."""
         left = [None] * count
 
         def wire(connection: Any, asked: Any) -> bool | None:
@@ -467,6 +473,39 @@ class TwoDevices(RuleBasedStateMachine):
             return wires.cut(self.server.reply_to)(connection, asked)
 
         self.server.wire = wire
+
+    @precondition(lambda self: not self.lying)
+    @rule(
+        device=_devices,
+        steps=st.lists(st.sampled_from(["save", "correct", "forget", "change_keys"]), min_size=1, max_size=3),
+        start=st.sampled_from(["running", "again", "without cache"]),
+        name=st.sampled_from(sorted(LIES)),
+        pick=_numbers,
+        size=st.sampled_from([1, 3, 10_000]),
+    )
+    def lie_about_news(self, device: Device, steps: list[str], start: str, name: str, pick: int, size: int) -> None:
+        """One device writes, the other is lied to about it, asks twice, and is told the truth in the end."""
+        (writer,) = set(DEVICES) - {device}
+        self.passphrases[writer] = self.model.passphrase
+        for step in steps:
+            if step == "save" or not self.model.texts:
+                self.save(writer, pick, 0)
+            elif step == "correct":
+                self.correct(writer, pick, pick, 0)
+            elif step == "forget":
+                self.forget(writer, pick, 0)
+            else:
+                self.change_keys(writer, pick % 3, bool(pick % 2), 0)
+        self.passphrases[device] = self.model.passphrase
+        if start == "again":
+            self.reopen(device)
+        elif start == "without cache":
+            self.lose_the_cache(device, True)
+        self.lie(name, pick, size)
+        self.read(device)
+        self.save(device, pick, 0)
+        self.come_clean()
+        self.read(device)
 
     @rule()
     def come_clean(self) -> None:
@@ -481,5 +520,5 @@ class TwoDevices(RuleBasedStateMachine):
 
 TestTwoDevices = TwoDevices.TestCase
 TestTwoDevices.settings = hypothesis_settings(
-    max_examples=400 if _FULL else 15, stateful_step_count=50 if _FULL else 30
+    max_examples=150 if _FULL else 25, stateful_step_count=40 if _FULL else 25
 )
