@@ -306,7 +306,11 @@ def test_while_the_server_is_away_what_was_seen_is_shown_and_nothing_is_saved(
     status = laptop("status", "--json")
     assert status.code == Exit.STORE and (status.json["unlocked"], status.json["stale"]) == (True, True)
     assert status.json["lastSync"] and status.json["problem"]["code"] == "stale"
-    for refused in (laptop("add", "no"), laptop("passphrase", "change"), laptop("export", str(laptop.folder / "x"))):
+    for refused in (
+        laptop("add", "no"),
+        laptop("passphrase", "change"),
+        laptop("export", str(laptop.folder.parent / "x")),
+    ):
         assert refused.code == Exit.STORE and "cannot be reached" in refused.err
     own_server.start()
     assert _texts(laptop) == ["tea"]

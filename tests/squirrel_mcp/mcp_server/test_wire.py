@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, BinaryIO
 
 import anyio
@@ -212,7 +212,8 @@ async def test_a_response_of_the_client_is_not_answered_and_answers_no_request(
         let_go.wait()
         return service
 
-    async with served(later) as pipes:
+    async with served(later) as pipes, AsyncExitStack() as ending:
+        ending.callback(let_go.set)  # a failure ends it as well
         pipes.send(INITIALIZE)
         await pipes.answer()
         pipes.send(call("memory_status", 1))
@@ -233,7 +234,8 @@ async def test_a_line_that_is_refused_answers_no_request_of_the_same_id(service:
         let_go.wait()
         return service
 
-    async with served(later) as pipes:
+    async with served(later) as pipes, AsyncExitStack() as ending:
+        ending.callback(let_go.set)  # a failure ends it as well
         pipes.send(INITIALIZE)
         await pipes.answer()
         pipes.send(call("memory_status", 1))
