@@ -318,7 +318,7 @@ class MemoryService:
                 vault = opening.open_vault(self._settings, self._unlock, clock=self._clock, parameters=self._parameters)
                 self._vault = vault
                 self._last_sync = vault.last_seen if vault.offline else self._clock()
-                freshness = self._sync(vault, writing) if vault.offline else Freshness()
+                freshness = self._sync(vault, writing) if vault.offline or vault.verdict else Freshness()
             else:
                 vault = self._vault
                 freshness = self._sync(vault, writing)

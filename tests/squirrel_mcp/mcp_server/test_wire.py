@@ -67,8 +67,10 @@ async def served(
         async with anyio.create_task_group() as tasks:
             wire = Wire(stdin, stdout, after_first_answer=after, last_answers=last_answers)
             tasks.start_soon(wire.serve, build_server(service, Notices()))
-            yield pipes
-            pipes.end()
+            try:
+                yield pipes
+            finally:
+                pipes.end()  # the thread that reads would not end otherwise
 
 
 async def test_the_first_answer_goes_out_before_anything_is_opened(service: MemoryService) -> None:
