@@ -39,9 +39,11 @@ class RememberingUnlocker(Unlocker):
     """Stretches a passphrase once for each key set in all tests: what they are about comes before or after that."""
 
     def __call__(self, keys: KeySet) -> KeyRing:
-        known = (keys.raw, self.secret())
+        secret = self._at_hand or self.secret()
+        known = (keys.raw, secret)
         if known not in _opened:
             _opened[known] = super().__call__(keys)
+        self._at_hand = None
         return _opened[known]
 
 
