@@ -6,10 +6,15 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # A machine that is busy with something else is no failure: nothing here depends on time.
-_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Explaining a failure traces every line, which takes many minutes where an example drives a server.
+_PATIENT = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+)
 settings.register_profile("normal", _PATIENT, derandomize=True)
 settings.register_profile("full", _PATIENT, max_examples=1_000)
 

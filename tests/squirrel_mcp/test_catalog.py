@@ -28,7 +28,7 @@ memories = st.builds(
     st.sampled_from(["fact", "task"]),
     st.sampled_from(["", "Mira"]),
 )
-steps = st.lists(st.one_of(st.lists(memories, max_size=4), st.lists(memories, min_size=100, max_size=120),
+steps = st.lists(st.one_of(st.lists(memories, max_size=4), st.lists(memories, min_size=100, max_size=101),
                            st.integers(1, 30)), max_size=12)  # fmt: skip
 
 
