@@ -28,8 +28,7 @@ memories = st.builds(
     st.sampled_from(["fact", "task"]),
     st.sampled_from(["", "Mira"]),
 )
-steps = st.lists(st.one_of(st.lists(memories, max_size=4), st.lists(memories, min_size=100, max_size=101),
-                           st.integers(1, 30)), max_size=12)  # fmt: skip
+steps = st.lists(st.one_of(st.lists(memories, max_size=4), st.integers(1, 30)), max_size=12)
 
 
 @given(steps)
@@ -61,3 +60,25 @@ def test_after_any_changes_it_answers_like_a_plain_dictionary(steps: list[list[M
         found = catalog.same(f" {memory.text}\n", memory.entity, memory.category)
         assert found is not None and found.category == memory.category
     assert catalog.same("never stored", "", "fact") is None
+
+
+def test_many_at_once_are_the_same_as_one_by_one() -> None:
+    many = [
+        Memory(
+            id=f"{n * 7919 % 1000:032x}",
+            text=f"text {n % 40}",
+            created_at=_EPOCH + timedelta(seconds=n * 31 % 17),
+            updated_at=_EPOCH + timedelta(seconds=20 + n * 13 % 11),
+            category=("fact", "task", "note")[n % 3],
+        )
+        for n in range(300)
+    ]
+    at_once, singly = Catalog(), Catalog()
+    at_once.put_many(many[:50])
+    at_once.put_many(many)
+    for memory in many:
+        singly.put_many([memory])
+    assert list(at_once.by_creation(newest_first=True)) == list(singly.by_creation(newest_first=True))
+    assert at_once.counts() == singly.counts() == {"fact": 100, "note": 100, "task": 100}
+    for category in at_once.counts():
+        assert list(at_once.latest(category)) == list(singly.latest(category))
