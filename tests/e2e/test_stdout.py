@@ -106,7 +106,7 @@ main(ranker=noisy_ranker, describe=lambda status: f"memory: of the companion, {s
 def test_what_code_and_children_print_goes_to_stderr_and_nothing_reads_the_clients_pipe(start: Start) -> None:
     server = start(code=NOISY)
     exchange(server)
-    server.stderr.wait_for(lambda line: line == b"memory: of the companion, words\n")
+    server.stderr.wait_for(lambda line: line == b"memory: of the companion, lexical\n")
     assert server.end() == 0
     said = server.stderr.all()
     for what in (b"not flushed", b"real stdout", b"descriptor 1", b"by a child", b"EOFError"):
