@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 import re
 import ssl
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from pathlib import Path
+from time import monotonic, sleep, time
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -111,7 +111,7 @@ class Transport:
 
         Tried again after a failure: the protocol makes every request safe to repeat.
         """
-        if self._trouble is not None and time.monotonic() < self._not_before:
+        if self._trouble is not None and monotonic() < self._not_before:
             raise type(self._trouble)(f"{self._trouble} It is tried again shortly.")
         for attempt in range(1, _ATTEMPTS + 1):
             last = attempt == _ATTEMPTS
@@ -130,7 +130,7 @@ class Transport:
                 if last:
                     raise StoreUnavailable(_BROKEN)
                 wait = _jitter(0.2 * attempt)
-            time.sleep(wait)
+            sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class Transport:
             return Reply(response.status_code, response.headers, b"".join(chunks))
 
     def _unreachable(self, error: Exception) -> StoreUnavailable:
-        self._not_before = time.monotonic() + _jitter(self._pause)
+        self._not_before = monotonic() + _jitter(self._pause)
         self._pause = min(2 * self._pause, _BACK_OFF[1])
         if "CERTIFICATE_VERIFY_FAILED" in str(error) or isinstance(error.__cause__, ssl.SSLCertVerificationError):
             self._trouble = NotTrusted(
@@ -197,10 +197,10 @@ class _DeadlineBackend(httpcore.NetworkBackend):
         self._end = 0.0
 
     def start(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+        self._end = monotonic() + seconds
 
     def left(self, timeout: float | None) -> float:
-        left = self._end - time.monotonic()
+        left = self._end - monotonic()
         if left <= 0:
             raise httpcore.ReadTimeout("the deadline has passed")
         return left if timeout is None else min(left, timeout)
@@ -329,7 +329,7 @@ def _retry_after(value: str | None) -> float | None:
     if value.strip().isascii() and value.strip().isdigit():
         return float(value)
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time())
     except ValueError:
         return None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from importlib.metadata import packages_distributions
 
-from tests.house.sources import PACKAGES, relative, source_files
+from tests.house.sources import PACKAGES, ROOT, relative, source_files
 
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 LONGEST = 400
@@ -37,3 +38,11 @@ def test_every_package_says_that_it_is_typed() -> None:
         for path in source_files()
         if path.stem == "__init__" and path.parent.name in PACKAGES and not (path.parent / "py.typed").exists()
     ]
+
+
+def test_no_test_changes_the_clock_of_the_whole_process() -> None:
+    """Servers run in threads beside the tests: an event loop that reads a wrong time may sleep until that time."""
+    changed = re.compile(r"""setattr\("?(time|asyncio)[.,]""")
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    found = [relative(path) for path in files if changed.search(path.read_text("utf-8"))]
+    assert not found, f"{found}: change the clock of the module under test instead"

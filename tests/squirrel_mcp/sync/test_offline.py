@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
@@ -12,6 +11,7 @@ import pytest
 from squirrel_mcp.errors import NotFound, NotTrusted, OmissionDetected, StoreRefused, StoreUnavailable
 from squirrel_mcp.memory import Changes, Draft
 from squirrel_mcp.service import MemoryService
+from squirrel_mcp.sync import transport
 from tests.hostile_server import Answer, Wire
 
 from ..conftest import CHEAP
@@ -35,8 +35,8 @@ class Network:
             return real(*arguments, **options)  # type: ignore[arg-type]
 
         monkeypatch.setattr(socket, "create_connection", connect)
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(time, "sleep", lambda seconds: None)
+        monkeypatch.setattr(transport, "monotonic", lambda: self.now)
+        monkeypatch.setattr(transport, "sleep", lambda seconds: None)
 
     def back(self) -> None:
         """The server can be reached again, and the pause is over."""

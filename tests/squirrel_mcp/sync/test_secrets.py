@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import logging
 import pickle
-import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from squirrel_mcp.errors import ConfigurationError, SquirrelError, WrongPassphrase
 from squirrel_mcp.memory import Changes, Draft
 from squirrel_mcp.service import MemoryService
-from squirrel_mcp.sync import wire
+from squirrel_mcp.sync import transport, wire
 from squirrel_mcp.sync.api_key import ApiKey
 from squirrel_mcp.sync.remote import RemoteStore
 from squirrel_mcp.sync.transport import Transport
@@ -91,9 +90,7 @@ def _only(method: str, trouble: Wire) -> Wire:
 
 @pytest.fixture
 def no_naps(monkeypatch: pytest.MonkeyPatch) -> None:
-    from squirrel_mcp.sync import transport
-
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(transport, "sleep", lambda seconds: None)
     monkeypatch.setattr(transport, "_BACK_OFF", (0.0, 0.0))
 
 

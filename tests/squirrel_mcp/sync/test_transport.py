@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -73,7 +72,7 @@ def reach(key: ApiKey) -> Iterator[Reach]:
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Waiting is noted instead of done."""
     taken: list[float] = []
-    monkeypatch.setattr(time, "sleep", taken.append)
+    monkeypatch.setattr(transport_module, "sleep", taken.append)
     return taken
 
 
@@ -423,7 +422,7 @@ def test_a_refused_connection_costs_the_next_call_no_socket(
     reach: Reach, monkeypatch: pytest.MonkeyPatch, naps: list[float]
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(transport_module, "monotonic", lambda: now[0])
     tried: list[int] = []
     real = socket.create_connection
 
@@ -456,7 +455,7 @@ def test_after_the_back_off_a_server_that_is_back_is_used(
     server: HostileServer, reach: Reach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(transport_module, "monotonic", lambda: now[0])
     store = reach(server.origin)
     real = socket.create_connection
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +38,7 @@ from squirrel_mcp.errors import (
 from squirrel_mcp.memory import Changes, Draft
 from squirrel_mcp.service import MemoryService
 from squirrel_mcp.settings import Settings
+from squirrel_mcp.sync import transport
 from squirrel_mcp.vault import create_account
 from tests.hostile_server import HostileServer, Lie, Shown, make_key
 
@@ -190,7 +190,7 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One server and one new account, as a backup, for all examples."""
     folder = tmp_path_factory.mktemp("machine")
     with HostileServer(folder).running() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "sleep", lambda seconds: None)
+        patch.setattr(transport, "sleep", lambda seconds: None)
         key = make_key()
         create_account(server.registrar(key), PASSPHRASE, clock=Clock(), parameters=CHEAP)
         server.back_up(folder / "new.db")
