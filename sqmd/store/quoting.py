@@ -1,0 +1,21 @@
+"""Text as a literal in LanceDB's SQL: nothing in it means anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def literal(text: str) -> str:
+    """A string literal; quotes are doubled, NUL cannot be in one."""
+    return "'" + text.replace("\0", "").replace("'", "''") + "'"
+
+
+def one_of(column: str, values: Iterable[str]) -> str:
+    """`column IN (...)`, and false for no values."""
+    listed = ", ".join(map(literal, values))
+    return f"{column} IN ({listed})" if listed else "false"
+
+
+def contains(column: str, text: str) -> str:
+    """Whether the column holds the text literally: unlike LIKE, `%` and `_` are themselves."""
+    return f"contains({column}, {literal(text)})"
