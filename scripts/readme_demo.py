@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the demo in README.md true: `--check` compares it with what `squirrel-mcp demo` prints, `--write` renews it.
+"""Keeps the demo in README.md true: `--check` compares it with what `squirrel-mcp-embeddings demo` prints, `--write` renews it.
 
 What differs from run to run (ids, dates, times, sizes of ciphertext on disk) is not compared; all words are.
 """
@@ -26,13 +26,13 @@ COLUMNS = "100"
 
 def demo() -> str:
     """What the demo of this checkout prints into a pipe, 100 columns wide."""
-    command = [str(Path(sys.executable).with_name("squirrel-mcp")), "demo"]
+    command = [str(Path(sys.executable).with_name("squirrel-mcp-embeddings")), "demo"]
     environment = {**os.environ, "COLUMNS": COLUMNS, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
     result = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
     if result.returncode:
-        raise SystemExit(f"squirrel-mcp demo ended with {result.returncode}:\n{result.stderr}")
+        raise SystemExit(f"squirrel-mcp-embeddings demo ended with {result.returncode}:\n{result.stderr}")
     # Where this checkout lies is nobody else's business.
-    printed = result.stdout.replace(command[0], "/path/to/squirrel/.venv/bin/squirrel-mcp")
+    printed = result.stdout.replace(command[0], "/path/to/squirrel/.venv/bin/squirrel-mcp-embeddings")
     return "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
 
 

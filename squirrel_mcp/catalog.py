@@ -13,7 +13,7 @@ _Key = tuple[datetime, str]
 
 
 class Catalog:
-    """By id, by content, by age. Memories come in and go out through `put_many` and `remove`."""
+    """By id, by content, by age. Memories come in and go out through `put_many` and `remove_many`."""
 
     def __init__(self) -> None:
         self._memories: dict[str, Memory] = {}
@@ -48,6 +48,11 @@ class Catalog:
         for memory in batch:
             self._memories[memory.id] = memory
             self._by_content.setdefault(_content(memory.text, memory.entity, memory.category), []).append(memory.id)
+
+    def remove_many(self, memory_ids: Iterable[str]) -> None:
+        """Take out those that are there."""
+        for memory_id in memory_ids:
+            self.remove(memory_id)
 
     def remove(self, memory_id: str) -> None:
         """Take it out; nothing happens if it is not there."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import heapq
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from squirrel_mcp import opening, private_files
 from squirrel_mcp._version import __version__
 from squirrel_mcp.crypto import kdf
+from squirrel_mcp.edition import BASE, Edition, MakeRanker, Say
 from squirrel_mcp.errors import InvalidInput, KeysChanged, MemoryNotFound, SquirrelError, StoreUnavailable
 from squirrel_mcp.memory import Changes, Draft, Memory, format_time, parse_time
 from squirrel_mcp.opening import Unlocker
@@ -97,16 +98,10 @@ class Status:
     last_sync: datetime | None = None
     ranking: Literal["lexical", "hybrid"] = "lexical"
     model: str = ""  # what ranks by meaning, once it is in use
+    embedded: int = 0  # memories that have a vector
     recovery_code: bool = False
     last_export: datetime | None = None
     version: str = __version__
-
-
-def word_ranker() -> Ranker:
-    """The base package's ranker; its libraries are loaded here and not before."""
-    from squirrel_mcp.search.lexical import WordRanker
-
-    return WordRanker()
 
 
 class MemoryService:
@@ -117,13 +112,16 @@ class MemoryService:
         settings: Settings,
         *,
         unlock: Unlocker | None = None,
-        ranker: Callable[[], Ranker] = word_ranker,
+        edition: Edition = BASE,
+        ranker: MakeRanker | None = None,
+        say: Say = lambda line: None,
         clock: Clock = utc_now,
         parameters: kdf.Parameters = kdf.DEFAULT,
     ) -> None:
         self._settings = settings
         self._unlock = unlock or opening.from_settings(settings)
-        self._make_ranker, self._clock, self._parameters = ranker, clock, parameters
+        self._edition, self._make_ranker, self._say = edition, ranker or edition.ranker, say
+        self._clock, self._parameters = clock, parameters
         self._lock = threading.RLock()
         self._vault: Vault | None = None
         self._ranker: Ranker | None = None
@@ -200,7 +198,10 @@ class MemoryService:
 
     def forget(self, memory_id: str, expected_revision: int | None = None) -> Outcome:
         with self._session(writing=True) as (vault, _):
-            return vault.forget(memory_id, expected_revision)
+            outcome = vault.forget(memory_id, expected_revision)
+            if outcome.status == "forgotten" and self._ranker is None:
+                self._edition.forgotten(self._settings, vault)
+            return outcome
 
     def get(self, memory_id: str, *, history: bool = False) -> Found:
         """MemoryNotFound for an unknown or forgotten id, RecordDamaged for a memory that does not open."""
@@ -258,6 +259,7 @@ class MemoryService:
                     last_sync=self._last_sync,
                     ranking="hybrid" if model else "lexical",
                     model=model,
+                    embedded=self._ranker.embedded if self._ranker else 0,
                     recovery_code=vault.key_set.recovery is not None,
                     last_export=self._read_last_export(),
                 )
@@ -329,7 +331,7 @@ class MemoryService:
     def _ranked(self, vault: Vault) -> Ranker:
         """The ranker, which learns of all memories when it is first needed."""
         if self._ranker is None:
-            ranker = self._make_ranker()
+            ranker = self._make_ranker(self._settings, vault, self._say)
             vault.add_listener(ranker)
             self._ranker = ranker
         return self._ranker

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,9 @@ class Settings:
     api_key: str | None = field(default=None, repr=False)
     ca_file: Path | None = None
     https_proxy: str | None = field(default=None, repr=False)
+    cache_dir: Path = field(default_factory=lambda: default_cache_dir())
+    embeddings: bool = True
+    model_dir: Path | None = None
     log_level: int = logging.WARNING
 
     @property
@@ -37,6 +41,8 @@ class Settings:
     def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
         """ConfigurationError, naming the variable and never its value, for what cannot be used."""
         data_dir = environ.get("SQUIRREL_DATA_DIR")
+        cache_dir = environ.get("SQUIRREL_MEMORY_CACHE_DIR")
+        model_dir = environ.get("SQUIRREL_MEMORY_MODEL_DIR")
         file = environ.get("SQUIRREL_PASSPHRASE_FILE")
         ca_file = environ.get("SQUIRREL_CA_FILE")
         base_url, api_key = _filled(environ, "SQUIRREL_API_BASE_URL"), _filled(environ, "SQUIRREL_API_KEY")
@@ -44,7 +50,7 @@ class Settings:
             # Falling back to a local vault would put memories where their owner does not look for them.
             raise ConfigurationError("SQUIRREL_API_KEY is set but SQUIRREL_API_BASE_URL is not; a server needs both.")
         return cls(
-            data_dir=_folder(data_dir) if data_dir else default_data_dir(),
+            data_dir=_folder("SQUIRREL_DATA_DIR", data_dir) if data_dir else default_data_dir(),
             passphrase=environ.get("SQUIRREL_PASSPHRASE") or None,
             passphrase_file=Path(file).expanduser() if file else None,
             passphrase_command=environ.get("SQUIRREL_PASSPHRASE_COMMAND") or None,
@@ -52,6 +58,9 @@ class Settings:
             api_key=api_key,
             ca_file=Path(ca_file).expanduser() if ca_file else None,
             https_proxy=environ.get("SQUIRREL_HTTPS_PROXY") or None,
+            cache_dir=_folder("SQUIRREL_MEMORY_CACHE_DIR", cache_dir) if cache_dir else default_cache_dir(environ),
+            embeddings=environ.get("SQUIRREL_MEMORY_EMBEDDINGS", "").strip() != "0",
+            model_dir=_folder("SQUIRREL_MEMORY_MODEL_DIR", model_dir) if model_dir else None,
             log_level=_log_level(environ.get("SQUIRREL_LOG_LEVEL")),
         )
 
@@ -61,6 +70,16 @@ def default_data_dir() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("squirrel-mcp", appauthor=False)
+
+
+def default_cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """The platform's folder for what may be lost at any time; the companion's vectors lie in one of ours below it."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    if sys.platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    named = Path(environ.get("XDG_CACHE_HOME", ""))
+    return named if named.is_absolute() else Path.home() / ".cache"  # a relative one is to be ignored, says XDG
 
 
 def child_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -75,13 +94,13 @@ def _filled(environ: Mapping[str, str], name: str) -> str | None:
     return value or None
 
 
-def _folder(value: str) -> Path:
+def _folder(name: str, value: str) -> Path:
     if value.startswith("${"):
-        raise ConfigurationError("SQUIRREL_DATA_DIR is a placeholder that was never filled in.")
+        raise ConfigurationError(f"{name} is a placeholder that was never filled in.")
     path = Path(value).expanduser()
     if not path.is_absolute():
-        # A client starts servers in a folder of its choice: a relative path would be another vault each time.
-        raise ConfigurationError("SQUIRREL_DATA_DIR must be an absolute path.")
+        # A client starts servers in a folder of its choice: a relative path would be another folder each time.
+        raise ConfigurationError(f"{name} must be an absolute path.")
     return path
 
 

@@ -30,7 +30,7 @@ class Listener(Protocol):
 
     def put_many(self, memories: Iterable[Memory]) -> None: ...
 
-    def remove(self, memory_id: str) -> None: ...
+    def remove_many(self, memory_ids: Collection[str]) -> None: ...
 
 
 class Outcome(NamedTuple):
@@ -304,20 +304,21 @@ class Vault:
     def apply(self, opened: Sequence[_Opened]) -> None:
         """Part of `Reader`: these updates are verified."""
         latest = {change.memory_id: change for change in opened}
-        memories = []
+        memories, gone = [], []
         for memory_id, change in latest.items():
             self.damaged.pop(memory_id, None)
             if change.memory is not None:
                 memories.append(change.memory)
                 continue
             if self.memories.get(memory_id) is not None:
-                for listener in self._listeners:
-                    listener.remove(memory_id)
+                gone.append(memory_id)
             if not change.forgotten:
                 # Only before a damaged entry can the latest revision be one whose object the store did not send.
                 self.damaged[memory_id] = change.damage or RecordDamaged(memory_id)
-        if memories:
-            for listener in self._listeners:
+        for listener in self._listeners:
+            if gone:
+                listener.remove_many(gone)
+            if memories:
                 listener.put_many(memories)
 
     def _rewrap(self, *, passphrase: str | None = None, recovery: bytes | None = None) -> None:

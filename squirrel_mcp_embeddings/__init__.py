@@ -1,4 +1,4 @@
-"""The companion of squirrel_mcp: search by meaning. An empty room so far; nothing here does anything yet.
+"""The companion of squirrel_mcp: the same server and commands, with search by meaning as well.
 
-It will plug into the base through `squirrel_mcp.search`'s `Ranker` protocol (docs/decisions/0006-ranker-protocol.md).
+It plugs into the base as an `Edition` with a `Ranker` of its own (docs/decisions/0006-ranker-protocol.md).
 """

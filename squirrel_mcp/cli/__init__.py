@@ -7,11 +7,13 @@ import signal
 import sys
 from types import FrameType
 
+from squirrel_mcp.edition import BASE, Edition
+
 _INTERRUPTED = 130  # as Exit.INTERRUPTED, which is not loaded yet
 
 
-def main() -> None:
-    """The entry point `squirrel-mcp`."""
+def main(edition: Edition = BASE) -> None:
+    """The entry point of an edition: `squirrel-mcp`, or its companion."""
     # Until what deals with Ctrl-C is imported, nothing has been begun that an end at once could harm.
     handles = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else somebody wants it ignored
     if handles:
@@ -22,13 +24,13 @@ def main() -> None:
         try:
             if handles:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-            code = run(sys.argv[1:])
+            code = run(sys.argv[1:], edition)
         except KeyboardInterrupt:  # before `run` looks out for it
             code = _INTERRUPTED
         sys.exit(code)
     from squirrel_mcp.mcp_server.lifecycle import main as serve
 
-    serve()
+    serve(edition)
 
 
 def _end_at_once(_: int, __: FrameType | None) -> None:

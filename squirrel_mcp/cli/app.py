@@ -17,6 +17,7 @@ import click
 from squirrel_mcp._version import __version__
 from squirrel_mcp.advice import explained
 from squirrel_mcp.cli.exits import MEANINGS, Exit, of
+from squirrel_mcp.edition import BASE, Edition
 from squirrel_mcp.errors import ConfigurationError, SquirrelError
 from squirrel_mcp.escaping import escape
 from squirrel_mcp.hardening import harden
@@ -69,7 +70,7 @@ class _Program(click.Group):
 
 
 @click.group(cls=_Program)
-@click.version_option(__version__, prog_name="squirrel-mcp", message="%(prog)s %(version)s")
+@click.version_option(__version__, message="%(prog)s %(version)s")
 def program() -> None:
     """Private, encrypted memory for agents, kept on this machine or on a server that cannot read it.
 
@@ -77,13 +78,18 @@ def program() -> None:
     """
 
 
-def run(args: Sequence[str]) -> int:
-    """Run one command line; the exit code. Never raises."""
+def run(
+    args: Sequence[str], edition: Edition = BASE, commands: click.Command = program, name: str | None = None
+) -> int:
+    """Run one command line of the edition's program, or of another of its `commands`; the exit code. Never raises.
+
+    name: how that one is started, where it is not the edition's own command.
+    """
     _make_streams_safe()
     harden()
     try:
         try:
-            result = program.main(list(args), prog_name="squirrel-mcp", standalone_mode=False)
+            result = commands.main(list(args), prog_name=name or edition.command, standalone_mode=False, obj=edition)
         finally:
             sys.stdout.flush()
         return int(result) if isinstance(result, int) else Exit.OK
@@ -91,7 +97,7 @@ def run(args: Sequence[str]) -> int:
         click.echo(error.format_message(), err=True)
         return Exit.USAGE
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "squirrel-mcp"
+        command = error.ctx.command_path if error.ctx else edition.command
         message = f"{' '.join(error.format_message().split()).rstrip('.')}. See `{command} --help`."
         return _fail(Exit.USAGE, "usage", message, args)
     except click.ClickException as error:

@@ -14,9 +14,9 @@ from squirrel_mcp import passphrase
 from squirrel_mcp.cli.asking import say
 from squirrel_mcp.cli.client_snippets import CLIENTS, Launch, PassphraseFrom, Snippet, snippet
 from squirrel_mcp.cli.output import json_option, show_json
+from squirrel_mcp.cli.session import edition
 from squirrel_mcp.settings import Settings, default_data_dir
 
-_UVX = ("uvx", ("squirrel-mcp",))
 _SOURCES: tuple[PassphraseFrom, ...] = ("keyring", "file", "command", "variable")
 
 
@@ -72,7 +72,7 @@ def launch(
         if settings.https_proxy is not None:
             # Proxies may have a password in their address.
             environment["SQUIRREL_HTTPS_PROXY"] = "the address of your proxy"
-    command, args = own_launch() if local is None else _own_command() if local else _UVX
+    command, args = own_launch() if local is None else _own_command() if local else _uvx()
     return Launch(
         command,
         args,
@@ -89,7 +89,7 @@ def own_launch() -> tuple[str, tuple[str, ...]]:
 
     uvx would not find, or would not get the same, what was installed from a checkout, a wheel or a repository.
     """
-    return _own_command() if _is_elsewhere() else _UVX
+    return _own_command() if _is_elsewhere() else _uvx()
 
 
 def heading(found: Snippet) -> str:
@@ -108,17 +108,20 @@ def _source(settings: Settings) -> PassphraseFrom:
     return "keyring" if passphrase.is_in_keyring(settings) else "file"
 
 
+def _uvx() -> tuple[str, tuple[str, ...]]:
+    return "uvx", (edition().command,)
+
+
 def _own_command() -> tuple[str, tuple[str, ...]]:
     """The absolute path of the program that is running, or of its interpreter where no such script is installed."""
-    name = "squirrel-mcp.exe" if sys.platform == "win32" else "squirrel-mcp"
-    script = Path(sysconfig.get_path("scripts")) / name
-    return (str(script), ()) if script.is_file() else (sys.executable, ("-m", "squirrel_mcp"))
+    script = Path(sysconfig.get_path("scripts")) / (edition().command + (".exe" if sys.platform == "win32" else ""))
+    return (str(script), ()) if script.is_file() else (sys.executable, ("-m", edition().package))
 
 
 def _is_elsewhere() -> bool:
     """Whether it was not installed from an index: installers leave direct_url.json then (PEP 610)."""
     try:
-        return metadata.distribution("squirrel-mcp").read_text("direct_url.json") is not None
+        return metadata.distribution(edition().command).read_text("direct_url.json") is not None
     except metadata.PackageNotFoundError:
         return True
 

@@ -6,6 +6,7 @@ Each step checks what it shows: a demonstration that only prints would also prin
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from squirrel_mcp.cli.client_snippets import Launch, snippet
 from squirrel_mcp.cli.demo_store import StoreView, files_with
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.cli.output import Column, json_option, show_boxed, show_json
+from squirrel_mcp.cli.session import edition
 from squirrel_mcp.settings import child_environment
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ _SAVED: tuple[dict[str, Any], ...] = (
 )
 _CORRECTED = "The staging database runs on db3.internal, port 5433."
 _QUESTIONS = ("What must Ada not eat?", "port of the staging database")
+_IN_OTHER_WORDS = "wireless network name"  # not one of these is in the memory that it finds
 
 
 class _Failed(Exception):
@@ -95,7 +98,7 @@ def demo(as_json: bool) -> int:
         show_json({"ok": True, "seconds": seconds, "steps": screen.steps, "clientConfig": snippet_fields(found)})
         return Exit.OK
     click.echo(f"All of it was checked, in {seconds:.1f} s; the vault of this demo is deleted.")
-    click.echo("`squirrel-mcp init` makes yours, and prints what your client needs; for Claude Desktop, for one:")
+    click.echo(f"`{edition().command} init` makes yours, and prints what your client needs; for Claude Desktop, for one:")
     click.echo(found.content, nl=False)
     return Exit.OK
 
@@ -106,7 +109,7 @@ async def _connect(vault: _Vault, screen: _Screen) -> str:
     from mcp.client.stdio import stdio_client
 
     # -P: what lies in the current folder is not this program; where this one lies, its server does too.
-    command, log = ["-P", "-m", "squirrel_mcp"], vault.folder / "stderr.log"
+    command, log = ["-P", "-m", edition().package], vault.folder / "stderr.log"
     server = StdioServerParameters(command=sys.executable, args=command, env=_environment(vault))
     try:
         with open(log, "w", encoding="utf-8") as errors:
@@ -153,8 +156,11 @@ async def _show(client: Client, vault: _Vault, screen: _Screen) -> None:
         screen.say(f"Searched {searched} files for the texts, the tags and the passphrase: in none of them.")
 
         await _show_found(client, screen)
-        await _show_corrected(client, screen, ids[2])
-        await _show_forgotten(client, screen, ids[3])
+        steps = itertools.count(4)
+        if edition().by_meaning:
+            await _show_meaning(client, screen, next(steps))
+        await _show_corrected(client, screen, next(steps), ids[2])
+        await _show_forgotten(client, screen, next(steps), ids[3])
         gone = next(record.sealed for record in records if record.memory_id == ids[3][:8])
         if any(record.memory_id == ids[3][:8] for record in store.records()):
             raise _Failed("The forgotten record is still in the store.")
@@ -173,17 +179,35 @@ async def _show_found(client: Client, screen: _Screen) -> None:
     screen.table("3. Found by words", (Column("asked"), Column("score"), Column("found", long=True)), rows)
 
 
-async def _show_corrected(client: Client, screen: _Screen, memory_id: str) -> None:
+async def _show_meaning(client: Client, screen: _Screen, step: int) -> None:
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        answer = await _call(client, "search_memory", query=_IN_OTHER_WORDS, limit=1)
+        if answer["ranking"] == "hybrid" or time.monotonic() > deadline:
+            break
+        if (await _call(client, "memory_status"))["embedded"] == 0 and "not available" in answer["note"]:
+            screen.say(f"{step}. {answer['note']}")
+            return
+        await asyncio.sleep(0.1)  # the model is loaded behind the answers
+    hit = (answer["hits"] or [{"lexicalScore": 0, "semanticScore": 0, "text": ""}])[0]
+    if hit["text"] != _SAVED[3]["text"] or hit["lexicalScore"]:
+        raise _Failed(f"Nothing was found by meaning for: {_IN_OTHER_WORDS}")
+    rows = [[_IN_OTHER_WORDS, f"{hit['lexicalScore']:.2f}", f"{hit['semanticScore']:.2f}", hit["text"]]]
+    columns = (Column("asked"), Column("words"), Column("meaning"), Column("found", long=True))
+    screen.table(f"{step}. Found by meaning, without a word in common", columns, rows)
+
+
+async def _show_corrected(client: Client, screen: _Screen, step: int, memory_id: str) -> None:
     await _call(client, "update_memory", id=memory_id, text=_CORRECTED, reason="it moved")
     now = (await _call(client, "search_memory", query="db2 staging database", limit=1))["hits"][0]
     memory = await _call(client, "get_memory", id=memory_id, history=True)
     if now["id"] != memory_id or now["text"] != _CORRECTED or len(memory["history"]) != 1:
         raise _Failed("The corrected memory is not what is found, or its history is missing.")
     rows = [[str(each["revision"]), each["text"], each.get("reason", "")] for each in (memory, *memory["history"])]
-    screen.table("4. Corrected, with its history", (Column("revision"), Column("text", long=True), Column("why")), rows)
+    screen.table(f"{step}. Corrected, with its history", (Column("revision"), Column("text", long=True), Column("why")), rows)
 
 
-async def _show_forgotten(client: Client, screen: _Screen, memory_id: str) -> None:
+async def _show_forgotten(client: Client, screen: _Screen, step: int, memory_id: str) -> None:
     query = "guest wifi Acorn"
     before = await _call(client, "search_memory", query=query)
     reply = await _call(client, "forget_memory", id=memory_id)
@@ -195,7 +219,7 @@ async def _show_forgotten(client: Client, screen: _Screen, memory_id: str) -> No
         [query, "before", str(len(before["hits"])), str(before["searched"])],
         [query, "after", str(len(after["hits"])), str(after["searched"])],
     ]
-    screen.table("5. Forgotten", (Column("asked"), Column(""), Column("found"), Column("searched")), rows)
+    screen.table(f"{step}. Forgotten", (Column("asked"), Column(""), Column("found"), Column("searched")), rows)
 
 
 async def _call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+import click
+
 from squirrel_mcp import opening, passphrase
 from squirrel_mcp.advice import NO_RECOVERY_CODE
 from squirrel_mcp.cli import asking
 from squirrel_mcp.crypto.wrap import Secret
+from squirrel_mcp.edition import BASE, Edition
 from squirrel_mcp.errors import PassphraseMissing, VaultMissing, WrongPassphrase
 from squirrel_mcp.opening import Unlocker
 from squirrel_mcp.service import MemoryService
@@ -45,6 +48,20 @@ class PassphraseSource:
         return asking.passphrase() if has_account(settings) else asking.new_passphrase()
 
 
+def edition() -> Edition:
+    """The program that this command is one of."""
+    context = click.get_current_context(silent=True)
+    return (context and context.find_object(Edition)) or BASE
+
+
+def new_service(settings: Settings, source: Callable[[], Secret]) -> MemoryService:
+    """The service of this edition, not opened yet."""
+    chosen = edition()
+    return MemoryService(
+        settings, unlock=Unlocker(source), edition=chosen, ranker=chosen.patient_ranker, say=asking.say
+    )
+
+
 @contextmanager
 def open_service(*, may_create: bool = False) -> Iterator[MemoryService]:
     """The service, open; `may_create`: whether a first memory may make the vault, as a first start does."""
@@ -53,7 +70,7 @@ def open_service(*, may_create: bool = False) -> Iterator[MemoryService]:
         require_vault(settings)
     is_new = may_create and not has_account(settings)
     source = PassphraseSource(settings)
-    service = MemoryService(settings, unlock=Unlocker(source))
+    service = new_service(settings, source)
     try:
         retry(source, service.open)
         if is_new:

@@ -9,11 +9,10 @@ import click
 from squirrel_mcp.advice import explained
 from squirrel_mcp.cli.exits import Exit, of
 from squirrel_mcp.cli.output import json_option, local_time, show_facts, show_json
-from squirrel_mcp.cli.session import PassphraseSource, open_vault, require_vault, retry
+from squirrel_mcp.cli.session import PassphraseSource, new_service, open_vault, require_vault, retry
 from squirrel_mcp.errors import ConfigurationError, SquirrelError
 from squirrel_mcp.memory import format_time
-from squirrel_mcp.opening import Unlocker
-from squirrel_mcp.service import MemoryService, Status
+from squirrel_mcp.service import Status
 from squirrel_mcp.settings import Settings
 
 
@@ -38,7 +37,7 @@ def status(seq: int | None, as_json: bool) -> int:
         return Exit.OK
     require_vault(settings)
     source = PassphraseSource(settings)
-    service = MemoryService(settings, unlock=Unlocker(source))
+    service = new_service(settings, source)
     code = Exit.OK
     try:
         retry(source, service.open)

@@ -17,28 +17,24 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
+from squirrel_mcp.edition import BASE, Edition
 from squirrel_mcp.errors import SquirrelError
 from squirrel_mcp.mcp_server.logs import log_to_stderr, watch_failures, where
 
 if TYPE_CHECKING:
     from squirrel_mcp.mcp_server.notices import Notices
-    from squirrel_mcp.search.results import Ranker
-    from squirrel_mcp.service import MemoryService, Status
+    from squirrel_mcp.service import MemoryService
 
 CLOSING = 0.75  # seconds that the store has to close; it is safe against being killed at any time
 
 
-def main(
-    *,
-    ranker: Callable[[], Ranker] | None = None,
-    describe: Callable[[Status], str] | None = None,
-) -> NoReturn:
-    """Serve over stdio until stdin ends or a signal comes. The companion brings its ranker and start-up line."""
+def main(edition: Edition = BASE) -> NoReturn:
+    """Serve over stdio until stdin ends or a signal comes."""
     ending = Ending()
     ending.watch_signals()
     watch_failures()
     try:
-        code = _serve(ending, ranker, describe)
+        code = _serve(ending, edition)
     # A border: whatever happens, it ends here, without the text of the exception.
     except BaseException as error:  # noqa: BLE001
         logging.getLogger(__name__).error("the server ended: %s", where(error))
@@ -46,7 +42,7 @@ def main(
     ending.now(code)
 
 
-def _serve(ending: Ending, ranker: Callable[[], Ranker] | None, describe: Callable[[Status], str] | None) -> int:
+def _serve(ending: Ending, edition: Edition) -> int:
     gc.disable()  # a fifth of the SDK's import is spent on looking for garbage in what stays anyway
     try:
         stdin, stdout = claim_streams()
@@ -57,13 +53,14 @@ def _serve(ending: Ending, ranker: Callable[[], Ranker] | None, describe: Callab
     import anyio
 
     from squirrel_mcp.mcp_server.app import build_server
-    from squirrel_mcp.mcp_server.notices import Notices, startup_line
+    from squirrel_mcp.mcp_server.notices import Notices
     from squirrel_mcp.mcp_server.wire import Wire
 
     notices = Notices()
     if stdin.isatty():
-        notices.say("memory: waiting for an MCP client on stdin; `squirrel-mcp --help` lists the commands for people.")
-    opening = Opening(notices, ranker, describe or startup_line)
+        commands = f"`{edition.command} --help` lists the commands for people."
+        notices.say(f"memory: waiting for an MCP client on stdin; {commands}")
+    opening = Opening(notices, edition)
     ending.close = opening.close
     server = build_server(opening.service, notices, after_success=opening.report_success)
     wire = Wire(stdin, stdout, after_first_answer=opening.start)
@@ -96,13 +93,8 @@ def claim_streams() -> tuple[BinaryIO, BinaryIO]:
 class Opening:
     """Makes the service, opens its vault behind the first answer, and says how that went."""
 
-    def __init__(
-        self,
-        notices: Notices,
-        ranker: Callable[[], Ranker] | None,
-        describe: Callable[[Status], str],
-    ) -> None:
-        self._notices, self._ranker, self._describe = notices, ranker, describe
+    def __init__(self, notices: Notices, edition: Edition) -> None:
+        self._notices, self._edition = notices, edition
         self._service: MemoryService | None = None
         self._lock = threading.Lock()
         self._is_new = self._reported = False
@@ -111,12 +103,12 @@ class Opening:
         """ConfigurationError where the settings do not allow one."""
         with self._lock:
             if self._service is None:
-                from squirrel_mcp.service import MemoryService, word_ranker
+                from squirrel_mcp.service import MemoryService
                 from squirrel_mcp.settings import Settings
 
                 settings = Settings.read()
                 self._is_new = settings.api_base_url is None and not settings.vault_path.exists()
-                self._service = MemoryService(settings, ranker=self._ranker or word_ranker)
+                self._service = MemoryService(settings, edition=self._edition, say=self._notices.say)
             return self._service
 
     def start(self) -> None:
@@ -150,9 +142,11 @@ class Opening:
             self._notices.trouble(error.code, str(error))
 
     def _report(self) -> None:
+        from squirrel_mcp.mcp_server.notices import startup_line
+
         status = self.service().status()
         self._reported = status.unlocked
-        self._notices.say(self._describe(status))
+        self._notices.say(startup_line(status, self._edition))
         if self._is_new and status.unlocked and not status.recovery_code:
             from squirrel_mcp.advice import NO_RECOVERY_CODE
 

@@ -12,14 +12,15 @@ from squirrel_mcp.errors import SquirrelError
 from squirrel_mcp.escaping import escape
 
 if TYPE_CHECKING:
+    from squirrel_mcp.edition import Edition
     from squirrel_mcp.service import MemoryService, Status
 
 _MOST = 100  # different lines; a process that has said more has said enough
 
 
-def startup_line(status: Status) -> str:
-    """Where the memories are and how they are searched, or why not."""
-    searched = f"words and meaning ({status.model})" if status.model else "words"
+def startup_line(status: Status, edition: Edition) -> str:
+    """Where the memories are and how they are searched, or why not; the companion's ranker tells of its model."""
+    searched = "words and meaning" if edition.by_meaning else "words"
     if status.unlocked:
         trouble = f"; {status.problem[1]}" if status.problem else ""
         return f"memory: {status.place}, search by {searched}{trouble}"

@@ -135,8 +135,7 @@ def status(answer: Status) -> Json:
             reply["lastExport"] = format_time(answer.last_export)
         if not answer.recovery_code:
             reply["note"] = NO_RECOVERY_CODE
-    # Vectors belong to the companion, whose status counts them.
-    return {**reply, "embedded": 0, "version": answer.version}
+    return {**reply, "embedded": answer.embedded, "version": answer.version}
 
 
 def locked(error: SquirrelError, version: str) -> Json:

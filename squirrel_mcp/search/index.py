@@ -114,6 +114,14 @@ class WordIndex:
         self._live[slot] = 0
         self._free.append(slot)
 
+    def slot(self, memory_id: str) -> int | None:
+        """Where a memory is, None for one that is not here."""
+        return self._slots.get(memory_id)
+
+    def slots(self) -> int:
+        """How many slots there are, free ones included."""
+        return len(self._memories)
+
     def memory(self, slot: int) -> Memory:
         """The memory in a slot that is taken."""
         memory = self._memories[slot]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 
@@ -27,23 +27,29 @@ _ALIKE = 0.5  # the lexical score from which a memory looks like a text
 class WordRanker:
     """The `Ranker` of the base."""
 
-    model = ""
-
     def __init__(self) -> None:
         self._index = WordIndex()
         # A search holds views of the postings, which no save may move meanwhile.
         self._lock = Lock()
 
+    @property
+    def model(self) -> str:
+        return ""
+
+    @property
+    def embedded(self) -> int:
+        return 0
+
     def put_many(self, memories: Iterable[Memory]) -> None:
         """Take in memories; of several with one id the last stays. Searches may run between batches."""
         for batch in _batches(memories):
             with self._lock:
-                self._index.put_many(batch)
+                self._take_in(batch)
 
-    def remove(self, memory_id: str) -> None:
-        """Let go of a memory, if it is there."""
+    def remove_many(self, memory_ids: Collection[str]) -> None:
+        """Let go of the memories that are there."""
         with self._lock:
-            self._index.remove(memory_id)
+            self._let_go(memory_ids)
 
     def search(
         self,
@@ -63,7 +69,7 @@ class WordRanker:
             scope = self._index.scope(filters)
             searched = len(self._index) if scope is None else int(np.count_nonzero(scope))
             total, hits = self._rank(parsed, now, limit, scope)
-        return Ranking("lexical", total, searched, hits, _note(parsed))
+        return Ranking("lexical", total, searched, hits, note_on(parsed))
 
     def similar(self, text: str, *, limit: int = 3) -> tuple[Hit, ...]:
         """Memories that hold at least half of the words of `text`, by BM25, then newer, then id."""
@@ -77,6 +83,15 @@ class WordRanker:
         """Let go of the index and the memories in it."""
         with self._lock:
             self._index = WordIndex()
+
+    def _take_in(self, batch: Sequence[Memory]) -> None:
+        """Under the lock."""
+        self._index.put_many(batch)
+
+    def _let_go(self, memory_ids: Iterable[str]) -> None:
+        """Under the lock."""
+        for memory_id in memory_ids:
+            self._index.remove(memory_id)
 
     def _rank(
         self, query: Query, now: datetime, limit: int, scope: NDArray[np.bool_] | None
@@ -110,7 +125,8 @@ def _batches(memories: Iterable[Memory]) -> Iterator[list[Memory]]:
         yield batch
 
 
-def _note(query: Query) -> str:
+def note_on(query: Query) -> str:
+    """What is to be said of a query, whatever was found; "" if nothing is."""
     if not query.words:
         return NOTHING_TO_SEARCH
     return CUT if query.cut else ""

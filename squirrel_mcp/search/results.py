@@ -5,7 +5,7 @@ Nothing heavy is imported here; the front ends know these shapes without loading
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -80,11 +80,15 @@ class Ranker(Protocol):
     def model(self) -> str:
         """The name of what ranks by meaning; "" where words alone rank."""
 
+    @property
+    def embedded(self) -> int:
+        """How many memories have a vector."""
+
     def put_many(self, memories: Iterable[Memory]) -> None:
         """Take in new memories, and new revisions in place of those with their ids."""
 
-    def remove(self, memory_id: str) -> None:
-        """Let go of a memory; one that is not there is nothing to remark on."""
+    def remove_many(self, memory_ids: Collection[str]) -> None:
+        """Let go of memories; one that is not there is nothing to remark on."""
 
     def search(
         self,

@@ -72,7 +72,12 @@ class AccountServer:
         """Every byte in its folder and everything it printed; it is stopped."""
         assert self._process is None
         files = [path.read_bytes() for path in sorted(self.folder.rglob("*")) if path.is_file()]
-        return b"\n".join([*files, *(lines.all() for lines in self._written)])
+        return b"\n".join([*files, self.logged()])
+
+    def logged(self) -> bytes:
+        """Every line of its log; it is stopped."""
+        assert self._process is None
+        return b"".join(lines.all() for lines in self._written)
 
     def _ask(self, *command: str) -> str:
         result = subprocess.run(

@@ -89,24 +89,26 @@ NOISY = """
 import os, subprocess, sys
 print("printed before the start")
 
-def noisy_ranker():
+def noisy_ranker(settings, vault, say):
     print("printed and not flushed")
     sys.__stdout__.write("written to the real stdout")
     sys.__stdout__.flush()
     os.write(1, b"written to descriptor 1\\n")
     subprocess.run([sys.executable, "-c", "print('printed by a child'); print(input())"])
-    from squirrel_mcp.service import word_ranker
-    return word_ranker()
+    say("memory: of the companion")
+    return BASE.ranker(settings, vault, say)
 
+from dataclasses import replace
+from squirrel_mcp.edition import BASE
 from squirrel_mcp.mcp_server.lifecycle import main
-main(ranker=noisy_ranker, describe=lambda status: f"memory: of the companion, {status.ranking}")
+main(replace(BASE, ranker=noisy_ranker))
 """
 
 
 def test_what_code_and_children_print_goes_to_stderr_and_nothing_reads_the_clients_pipe(start: Start) -> None:
     server = start(code=NOISY)
     exchange(server)
-    server.stderr.wait_for(lambda line: line == b"memory: of the companion, lexical\n")
+    server.stderr.wait_for(lambda line: line == b"memory: of the companion\n")
     assert server.end() == 0
     said = server.stderr.all()
     for what in (b"not flushed", b"real stdout", b"descriptor 1", b"by a child", b"EOFError"):

@@ -85,7 +85,18 @@ def _positive() -> list[Case]:
             canonical=_long(before, after, fill + 1),
         )
     )
+    for name, text, comment in (
+        ("deepest_arrays", _nested(15, "[", "]"), "16 deep, the memory itself counted."),
+        ("deepest_objects", _nested(15, '{"a":', "}", "{}"), "16 deep, the memory itself counted."),
+    ):
+        found.append(case(name, "ok", comment, utf8=text, payload=text.encode(), canonical=text.encode()))
     return found
+
+
+def _nested(depth: int, opening: str, closing: str, innermost: str = "[]") -> str:
+    """A memory with an unknown key whose value is that many arrays or objects in one another."""
+    value = opening * (depth - 1) + innermost + closing * (depth - 1)
+    return _json('"category":"fact"', f'"later":{value}', '"text":"t"')
 
 
 def _long(before: str, after: str, times: int) -> list[Any]:
@@ -153,4 +164,9 @@ def _refused() -> list[Case]:
         case("too_long", "record_damaged", "63,485 bytes.", payload=_long(before, after, 63_484 - len(minimal) + 2)),
         case("deep", "record_damaged", "Arrays in arrays.", payload=[["5b", 30_000], ["5d", 30_000]]),
     ]
+    for name, text in (
+        ("one_too_deep_arrays", _nested(16, "[", "]")),
+        ("one_too_deep_objects", _nested(16, '{"a":', "}", "{}")),
+    ):
+        found.append(case(name, "record_damaged", "17 deep.", payload=text.encode(), utf8=text))
     return found
