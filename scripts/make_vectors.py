@@ -25,6 +25,7 @@ from tests.vectors.making import (  # noqa: E402  (a script's own folder is on t
     pins,
     records,
     recovery,
+    vector_files,
     wraps,
 )
 
@@ -38,6 +39,7 @@ BUILDERS: dict[str, Callable[[], dict[str, Any]]] = {
     "memory_json.json": memories.build,
     "log.json": logs.build,
     "pin.json": pins.build,
+    "vector_file.json": vector_files.build,
 }
 
 

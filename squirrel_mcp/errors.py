@@ -14,6 +14,7 @@
     │   │   └── NewPassphraseRefused   passphrase_refused   one of these, or too short for a new one
     │   └── WrongPassphrase            wrong_passphrase     or an altered wrap: the two look the same
     ├── RecordDamaged                  record_damaged       one memory that does not open
+    ├── KeyRingFull                    key_ring_full        no room for another earlier key
     ├── Verdict                        the store answered, and its answer is not to be believed
     │   ├── KeySetDamaged              key_set_damaged
     │   ├── KeyRecordDowngrade         key_record_downgrade
@@ -115,6 +116,16 @@ class RecordDamaged(SquirrelError):
     def __init__(self, memory_id: str) -> None:
         super().__init__(f"Memory {memory_id} does not open: its record is damaged.")
         self.memory_id = memory_id
+
+
+class KeyRingFull(SquirrelError):
+    code = "key_ring_full"
+
+    def __init__(self, rotations: int) -> None:
+        super().__init__(
+            f"The account has had {rotations} rotations, and its list of earlier keys has no room for another one: "
+            "nothing was changed; export it and import it into a new account."
+        )
 
 
 class Verdict(SquirrelError):

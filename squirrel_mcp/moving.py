@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from squirrel_mcp import remote_vault
+from squirrel_mcp.crypto import log
 from squirrel_mcp.crypto.log import Head
 from squirrel_mcp.crypto.pin import Pin
 from squirrel_mcp.crypto.primitives import hash_bytes
 from squirrel_mcp.crypto.verifier import LogItem
-from squirrel_mcp.errors import OmissionDetected
+from squirrel_mcp.errors import AppendDenied, Conflict, OmissionDetected, StoreRefused
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.sync.api_key import ApiKey
 from squirrel_mcp.sync.local import LocalStore
@@ -38,7 +39,8 @@ def move(
 
     `show_key` is given the key before the first batch goes out: once more than one entry is there, an interrupted move
     goes on with that `key` only. What the server has already is passed over. Until the last batch is stored the
-    local vault stays what it was.
+    local vault stays what it was. Conflict where the server does not take the rest: the keys of the vault were changed
+    in between, and `start_over` is the way out.
     """
     if vault.verdict is not None:
         raise vault.verdict
@@ -52,18 +54,42 @@ def move(
         remote = RemoteStore(to, key)
         sent = 1
         for batch in _batches(local, 1, head):
-            remote.append(append_key, batch)
+            _send(remote, append_key, batch)
             sent += len(batch)
             progress(sent, head.seq)
         _compare(remote, head)
         # Who saved here meanwhile is taken along; then nobody can any more.
         while (served := local.account().head) != head or not local.retire(served, moved_path(settings)):
             for batch in _batches(local, head.seq, served):
-                remote.append(append_key, batch)
+                _send(remote, append_key, batch)
             head = served
     pin = Pin(vault.key_set, head, (local.route, remote.route))
     PinFolder(settings.data_dir).write(pin, vault.ring)
     return key
+
+
+def start_over(settings: Settings, vault: Vault, to: Transport, key: ApiKey) -> None:
+    """Erase what an interrupted move has left on the server, so that a new one can begin with a new invite.
+
+    Conflict, and nothing erased, where the account there holds anything that the local `vault` does not.
+    """
+    remote = RemoteStore(to, key)
+    try:
+        there = remote.account()
+    except StoreRefused as error:
+        if error.code == "unauthenticated":
+            return  # this was done before, and the answer was lost
+        if error.code != "uploading":
+            raise
+    else:
+        # The move had come to its end, or nearly: other devices may have written since.
+        if there.account_id != vault.account_id or not _has(settings, there.head):
+            raise Conflict("The account on the server has entries that this vault does not have: nothing was erased.")
+    deks = [vault.ring.current, *(retired.dek for retired in reversed(vault.ring.retired))]
+    for dek in deks[:-1]:
+        with suppress(AppendDenied):  # the server knows the key that was in force when the move began
+            return remote.delete_account(dek.append)
+    remote.delete_account(deks[-1].append)
 
 
 def moved_path(settings: Settings) -> Path:
@@ -86,6 +112,28 @@ def _batches(local: LocalStore, after: int, to: Head) -> Iterator[list[LogItem]]
         after += len(page.items)
     if batch:
         yield batch
+
+
+def _send(remote: RemoteStore, append_key: bytes, batch: list[LogItem]) -> None:
+    try:
+        remote.append(append_key, batch)
+        return
+    except AppendDenied:
+        pass
+    except StoreRefused as error:
+        if error.code != "malformed":
+            raise
+    raise Conflict(
+        "The server does not take the rest of the vault: its passphrase, recovery code or key was changed after this "
+        "move began. Run it again with --start-over and a new --invite; the vault here is what it was."
+    )
+
+
+def _has(settings: Settings, head: Head) -> bool:
+    """Whether the entry that ends the log on the server is the local log's own at that place."""
+    with closing(LocalStore(settings.vault_path)) as local:
+        items = local.read_log(head.seq - 1, limit=1).items
+    return bool(items) and log.parse(items[0][0]).head == head
 
 
 def _compare(remote: RemoteStore, head: Head) -> None:

@@ -47,6 +47,20 @@ def keep_in_keyring(settings: Settings, passphrase: str) -> bool:
         return False
 
 
+def drop_from_keyring(settings: Settings) -> bool:
+    """Remove this data folder's passphrase from the OS keyring; False where there was none, or it stays."""
+    import keyring
+    import keyring.errors
+
+    if not is_in_keyring(settings):
+        return False
+    try:
+        keyring.delete_password(_KEYRING_SERVICE, str(settings.data_dir))
+    except (keyring.errors.KeyringError, OSError, RuntimeError):
+        return False
+    return True
+
+
 def is_in_keyring(settings: Settings) -> bool:
     """Whether the OS keyring holds one for this data folder, whatever source comes first."""
     return _ask_keyring(settings.data_dir) is not None

@@ -7,9 +7,10 @@ folder.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +25,7 @@ _HAS_OWNERS = hasattr(os, "geteuid")
 
 def ensure_folder(path: Path) -> None:
     """Make the folder with mode 0700; UnsafeFile if it is a link, somebody else's or writable by others."""
-    with _explained(path):
+    with explained(path):
         try:
             for parent in reversed(path.parents):
                 if not parent.exists():
@@ -46,7 +47,7 @@ def ensure_folder(path: Path) -> None:
 
 def check(path: Path) -> bool:
     """Whether the file is there; UnsafeFile unless it is a plain file with one name that only we can use."""
-    with _explained(path):
+    with explained(path):
         try:
             status = os.lstat(path)
         except FileNotFoundError:
@@ -57,7 +58,7 @@ def check(path: Path) -> bool:
 
 def create(path: Path) -> None:
     """An empty file with mode 0600; FileExistsError if anything stands there."""
-    with _explained(path):
+    with explained(path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         try:
             _own_mode(fd)
@@ -67,9 +68,24 @@ def create(path: Path) -> None:
 
 def read(path: Path, max_bytes: int) -> bytes | None:
     """The content, or None if there is no such file; UnsafeFile for what `check` refuses or a longer file."""
-    with _explained(path):
+    with explained(path):
+        file = open_file(path)
+        if file is None:
+            return None
+        with io.BufferedReader(file) as reader:
+            if os.fstat(file.fileno()).st_size > max_bytes:
+                raise UnsafeFile(f"{path} is larger than such a file can be.")
+            return reader.read(max_bytes)
+
+
+def open_file(path: Path, *, write: bool = False) -> io.FileIO | None:
+    """The file, unbuffered and perhaps to be changed in place, or None; UnsafeFile for what `check` refuses.
+
+    What its reads and writes raise becomes one of our errors inside `explained`.
+    """
+    with explained(path):
         try:
-            fd = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
+            fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | _NO_FOLLOW | _NO_WAIT | _BINARY)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -77,27 +93,28 @@ def read(path: Path, max_bytes: int) -> bytes | None:
                 raise UnsafeFile(f"{path} is a link; a file is expected there.") from None
             raise
         try:
-            status = os.fstat(fd)
-            _check_file(path, status)
+            _check_file(path, os.fstat(fd))
+            return io.FileIO(fd, "r+" if write else "r")
         except BaseException:
             os.close(fd)
             raise
-        with open(fd, "rb") as file:
-            if status.st_size > max_bytes:
-                raise UnsafeFile(f"{path} is larger than such a file can be.")
-            return file.read(max_bytes)
 
 
 def replace(path: Path, content: bytes) -> None:
     """Write the whole file durably, atomically, mode 0600. Callers serialise writers with `lock`."""
+    replace_with(path, (content,))
+
+
+def replace_with(path: Path, parts: Iterable[bytes]) -> None:
+    """`replace` by content that comes in parts, so that no more than one of them need be in memory."""
     temporary = path.with_name(path.name + ".new")
-    with _explained(path):
+    with explained(path):
         temporary.unlink(missing_ok=True)  # left by a writer that was killed
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY, 0o600)
         try:
             with open(fd, "wb") as file:
                 _own_mode(fd)
-                file.write(content)
+                file.writelines(parts)
                 file.flush()
                 os.fsync(fd)
             os.replace(temporary, path)
@@ -119,7 +136,7 @@ def lock(path: Path, timeout: float | None = None) -> Iterator[None]:
 
     check(path)
     held = filelock.FileLock(path, timeout=LOCK_TIMEOUT if timeout is None else timeout, mode=0o600)
-    with _explained(path):
+    with explained(path):
         try:
             held.acquire()
         except filelock.Timeout:
@@ -164,7 +181,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
+    """StoreFull or StoreUnavailable, with a sentence about `path`, for what the system refuses."""
     try:
         yield
     except FileExistsError:

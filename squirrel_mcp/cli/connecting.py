@@ -64,7 +64,7 @@ def reach(settings: Settings, url: str, fingerprint: str | None) -> Destination:
     wanted = certificate.normal_fingerprint(fingerprint)
     if not origin.startswith("https://"):
         raise InvalidInput("certificate", "A server at an http:// address has no certificate to compare.")
-    pem = certificate.fetch(origin, wanted)
+    pem = certificate.fetch(origin, wanted, proxy=settings.https_proxy)
     ca_file = settings.data_dir / f"certificate-{wanted[:16]}.pem"
     return Destination(replace(settings, api_base_url=origin, api_key=None, ca_file=ca_file), pem)
 
@@ -84,7 +84,7 @@ def own_certificate(settings: Settings) -> str | None:
         raise ConfigurationError(f"The file {settings.ca_file} cannot be read: {error.strerror}.") from None
     fingerprint = certificate.fingerprint(pem)
     try:
-        certificate.fetch(settings.api_base_url or "", fingerprint)
+        certificate.fetch(settings.api_base_url or "", fingerprint, proxy=settings.https_proxy)
     except NotTrusted:
         asking.say(f"The other device needs {settings.ca_file} too: set SQUIRREL_CA_FILE there before it joins.")
         return None

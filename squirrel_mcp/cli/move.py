@@ -18,14 +18,26 @@ from squirrel_mcp.settings import Settings
 @click.option("--to", "url", metavar="URL", required=True, help="The server's address.")
 @click.option("--invite", metavar="TOKEN", help="What `squirrel-server invite` printed; - reads it from stdin.")
 @connecting.certificate_option
+@click.option(
+    "--start-over", is_flag=True, help="Erase on the server what an interrupted move has left, and begin anew."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @connecting.client_option
 @json_option
-def move(url: str, invite: str | None, certificate: str | None, yes: bool, client: str, as_json: bool) -> int:
+def move(
+    url: str,
+    invite: str | None,
+    certificate: str | None,
+    start_over: bool,
+    yes: bool,
+    client: str,
+    as_json: bool,
+) -> int:
     """Move the vault of this machine to a server, so that other devices can join.
 
     One that was interrupted goes on when it is run again; once the API key was shown, with SQUIRREL_API_BASE_URL and
-    SQUIRREL_API_KEY set and without --invite.
+    SQUIRREL_API_KEY set and without --invite. If the passphrase, the recovery code or the key was changed in between,
+    the server cannot take the rest: --start-over with a new --invite begins anew.
     """
     from squirrel_mcp import moving, remote_vault
     from squirrel_mcp.sync.api_key import ApiKey
@@ -40,7 +52,9 @@ def move(url: str, invite: str | None, certificate: str | None, yes: bool, clien
     key = ApiKey(settings.api_key) if settings.api_key is not None else None
     if key is not None and settings.api_base_url != destination.settings.api_base_url:
         raise InvalidInput("to", "SQUIRREL_API_BASE_URL and SQUIRREL_API_KEY belong to another server than --to names.")
-    token = "" if key is not None else connecting.secret("invite", invite, "Invite")
+    if start_over and key is None:
+        raise InvalidInput("start_over", "--start-over takes the API key of the interrupted move in SQUIRREL_API_KEY.")
+    token = "" if key is not None and not start_over else connecting.secret("invite", invite, "Invite")
     source = PassphraseSource(local)
     with open_vault(local, source) as vault:
         if not yes:
@@ -48,6 +62,9 @@ def move(url: str, invite: str | None, certificate: str | None, yes: bool, clien
         destination.keep_certificate()
         to = remote_vault.transport(destination.settings)
         try:
+            if start_over and key is not None:
+                moving.start_over(local, vault, to, key)
+                key = None
             with progress("Sending") as tell:
                 key = moving.move(
                     local, vault, to, token, key=key, progress=tell, show_key=lambda made: _show(made.secret())

@@ -28,6 +28,7 @@ MEMORY = 1
 PREVIOUS_KEYS = 2
 
 MAX_RECORD_BYTES = 65_536
+MAX_PAYLOAD_BYTES = 63_484  # the longest that fits with length prefix, padding, header and tag
 _SALT_BYTES = 24
 _BOUND = 4 + KID_BYTES + _SALT_BYTES  # what the key derivation covers
 HEADER_BYTES = _BOUND + KEY_BYTES

@@ -14,9 +14,10 @@ from functools import cached_property
 from squirrel_mcp.crypto import entropy, envelope, kdf, log, wrap
 from squirrel_mcp.crypto.keys import Dek
 from squirrel_mcp.crypto.primitives import hash_bytes
-from squirrel_mcp.errors import KeySetDamaged, PassphraseRefused
+from squirrel_mcp.errors import KeyRingFull, KeySetDamaged, PassphraseRefused
 
 _ITEM = struct.Struct(">32sQ32s")  # dek, seq and mac of the entry just before the rotate entry
+MAX_ROTATIONS = envelope.MAX_PAYLOAD_BYTES // _ITEM.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,14 @@ class KeyRing:
     def seal_previous(
         self, account_id: bytes, generation: int, random: entropy.Random = entropy.system
     ) -> bytes | None:
-        """The previous-keys object for that generation; None before the first rotation."""
+        """The previous-keys object for that generation; None before the first rotation.
+
+        KeyRingFull for more earlier keys than one record holds.
+        """
         if not self.retired:
             return None
+        if len(self.retired) > MAX_ROTATIONS:
+            raise KeyRingFull(MAX_ROTATIONS)
         payload = b"".join(_ITEM.pack(key.dek.secret(), key.seq, key.mac) for key in self.retired)
         context = envelope.Context(account_id, log.NO_MEMORY, generation, envelope.PREVIOUS_KEYS)
         return envelope.seal(self.current, context, payload, random)

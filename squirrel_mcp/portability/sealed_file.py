@@ -14,6 +14,7 @@ import hashlib
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from squirrel_mcp.crypto.key_set import KeySet
 from squirrel_mcp.crypto.log import Head
@@ -64,6 +65,16 @@ def decode(raw: bytes) -> SealedExport:
     except (struct.error, ValueError, KeySetDamaged):
         pass
     raise ExportDamaged("The export is not in the form that this version knows.")
+
+
+def account_of(path: Path) -> bytes | None:
+    """The id of the account that the file says it is of; None for what is no such file."""
+    try:
+        with open(path, "rb") as file:
+            magic, _, _, account_id, *_ = _HEADER.unpack(file.read(_HEADER.size))
+    except (OSError, struct.error):
+        return None
+    return bytes(account_id) if magic == MAGIC else None
 
 
 def _decode(body: memoryview) -> SealedExport:

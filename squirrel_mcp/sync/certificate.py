@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import socket
 import ssl
 from hashlib import sha256
-from urllib.parse import urlsplit
+from typing import Any
+
+import httpcore
 
 from squirrel_mcp.errors import ConfigurationError, NotTrusted, StoreUnavailable
-from squirrel_mcp.sync.transport import CONNECT_SECONDS, check_origin
+from squirrel_mcp.sync.transport import CONNECT_SECONDS, DeadlineBackend, check_origin, proxy_options
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -31,26 +32,84 @@ def normal_fingerprint(text: str) -> str:
     return plain
 
 
-def fetch(origin: str, expected: str) -> str:
+def fetch(origin: str, expected: str, *, proxy: str | None = None) -> str:
     """The server's certificate as PEM. NotTrusted unless its fingerprint is `expected`; nothing else is sent to it."""
-    parts = urlsplit(check_origin(origin))
-    # Unverified on purpose: this connection is only asked for the certificate, which is then compared.
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    try:
-        with (
-            socket.create_connection((parts.hostname or "", parts.port or 443), CONNECT_SECONDS) as plain,
-            context.wrap_socket(plain, server_hostname=parts.hostname) as tls,
-        ):
-            der = tls.getpeercert(binary_form=True) or b""
-    except OSError:
-        der = None
+    checked = check_origin(origin)
+    der = _der(checked, proxy if checked.startswith("https://") else None)
     if der is None:
         raise StoreUnavailable("The server cannot be reached.")
     if sha256(der).hexdigest() != expected:
         raise NotTrusted("The server's certificate is not the one that the fingerprint names.")
     return ssl.DER_cert_to_PEM_cert(der)
+
+
+def _der(origin: str, proxy: str | None) -> bytes | None:
+    """The certificate that is shown at `origin`; None if there is no way to one."""
+    # Unverified on purpose: this connection is only asked for the certificate, which is then compared.
+    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified.check_hostname = False
+    unverified.verify_mode = ssl.CERT_NONE
+    backend = _Looking(unverified)
+    options: dict[str, Any] = {"ssl_context": unverified, "network_backend": backend}
+    timeout = dict.fromkeys(("connect", "read", "write", "pool"), CONNECT_SECONDS)
+    backend.start(4 * CONNECT_SECONDS)  # to the proxy, its answer, to the server, its handshake
+    with httpcore.HTTPProxy(**proxy_options(proxy), **options) if proxy else httpcore.ConnectionPool(**options) as pool:
+        try:
+            pool.request("GET", origin, extensions={"timeout": timeout})
+        except _Seen as seen:
+            return seen.der
+        except (*_UNREACHABLE, OSError):
+            pass
+    return None
+
+
+_UNREACHABLE = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError)
+
+
+class _Seen(Exception):
+    """Ends a request before a byte of it is sent; `der` is the certificate, empty if none was shown."""
+
+    def __init__(self, der: bytes) -> None:
+        super().__init__()
+        self.der = der
+
+
+class _Looking(DeadlineBackend):
+    """Connections that come to an end once the handshake in `context` is done; a proxy's own handshake is another."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def connect_tcp(self, *arguments: Any, **options: Any) -> httpcore.NetworkStream:
+        return _LookingStream(super().connect_tcp(*arguments, **options), self._context)
+
+
+class _LookingStream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream, context: ssl.SSLContext) -> None:
+        self._inner, self._context = inner, context
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, timeout)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, timeout)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        secured = self._inner.start_tls(ssl_context, server_hostname, timeout)
+        if ssl_context is not self._context:
+            return _LookingStream(secured, self._context)
+        der = secured.get_extra_info("ssl_object").getpeercert(True)
+        secured.close()
+        raise _Seen(der or b"")
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
 
 
 def _first(pem: str) -> str:

@@ -24,14 +24,14 @@ class PinFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def all(self) -> list[SealedPin]:
+        """Every pin; PinDamaged if one of them does not read."""
+        found = (self._read(path) for path in sorted(self._folder.glob("state-*.bin")))
+        return [sealed for sealed in found if sealed is not None]
+
     def by_route(self, route: Route) -> list[SealedPin]:
         """Every pin that says its account was reached by `route`."""
-        found = []
-        for path in sorted(self._folder.glob("state-*.bin")):
-            sealed = self._read(path)
-            if sealed is not None and route in sealed.pin.routes:
-                found.append(sealed)
-        return found
+        return [sealed for sealed in self.all() if route in sealed.pin.routes]
 
     def of_account(self, account_id: bytes) -> SealedPin | None:
         return self._read(self._path(account_id))

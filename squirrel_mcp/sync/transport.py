@@ -78,7 +78,7 @@ class Transport:
 
     def __init__(self, origin: str, *, ca_file: Path | None = None, proxy: str | None = None) -> None:
         self._origin = check_origin(origin)
-        self._clock = _DeadlineBackend()
+        self._clock = DeadlineBackend()
         self._client = httpx.Client(
             base_url=self._origin,
             # The key would pass a proxy in the clear on its way to http on this machine.
@@ -189,7 +189,7 @@ class Transport:
         return type(self._trouble)(str(self._trouble))
 
 
-class _DeadlineBackend(httpcore.NetworkBackend):
+class DeadlineBackend(httpcore.NetworkBackend):
     """Opens connections whose every read and write ends at the deadline of the running request."""
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class _DeadlineBackend(httpcore.NetworkBackend):
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    def __init__(self, inner: httpcore.NetworkStream, clock: _DeadlineBackend) -> None:
+    def __init__(self, inner: httpcore.NetworkStream, clock: DeadlineBackend) -> None:
         self._inner, self._clock = inner, clock
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -244,9 +244,11 @@ class _DeadlineStream(httpcore.NetworkStream):
 class _PoolTransport(httpx.BaseTransport):
     """httpx's own transport takes no network backend, so this one stands in its place."""
 
-    def __init__(self, tls: ssl.SSLContext, backend: _DeadlineBackend, proxy: str | None) -> None:
+    def __init__(self, tls: ssl.SSLContext, backend: DeadlineBackend, proxy: str | None) -> None:
         options: dict[str, Any] = {"ssl_context": tls, "network_backend": backend, "max_connections": 1}
-        self._pool = httpcore.HTTPProxy(**_proxy(proxy), **options) if proxy else httpcore.ConnectionPool(**options)
+        self._pool = (
+            httpcore.HTTPProxy(**proxy_options(proxy), **options) if proxy else httpcore.ConnectionPool(**options)
+        )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         with _AsHttpx():
@@ -294,8 +296,8 @@ class _AsHttpx:
             raise getattr(httpx, name, httpx.TransportError)(str(error)) from error
 
 
-def _proxy(url: str) -> dict[str, Any]:
-    """Address and name of a proxy apart; ConfigurationError, which does not quote it, for anything else."""
+def proxy_options(url: str) -> dict[str, Any]:
+    """What `httpcore.HTTPProxy` takes; ConfigurationError, which does not quote it, for what is no proxy's address."""
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port
@@ -308,6 +310,8 @@ def _proxy(url: str) -> dict[str, Any]:
     return {
         "proxy_url": f"{parts.scheme}://{name}" + (f":{port}" if port else ""),
         "proxy_auth": tuple(each.encode() for each in login) if any(login) else None,
+        # Left out, httpcore would judge the proxy by a list of authorities of its own.
+        "proxy_ssl_context": _tls(None) if parts.scheme == "https" else None,
     }
 
 

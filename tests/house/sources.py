@@ -28,8 +28,9 @@ class Import:
 
 
 def source_files() -> list[Path]:
-    """Every module of the four packages."""
-    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    """Every module of the four packages. hatch_build.py lies among them and is a part of the build."""
+    found = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return sorted(path for path in found if path.name != "hatch_build.py")
 
 
 def relative(path: Path) -> str:

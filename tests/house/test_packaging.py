@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import email.message
 import email.parser
+import hashlib
+import importlib.metadata
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from squirrel_mcp._version import __version__
-from tests.house.sources import PACKAGES, ROOT
+from squirrel_mcp_embeddings import manifest
+from tests.house.sources import PACKAGES, ROOT, relative, source_files
 
 EPOCH = "1767225600"  # 2026-01-01: any fixed time makes a build repeatable
 EXECUTABLES = Path(sys.executable).parent
@@ -70,8 +77,19 @@ def build(folder: Path, target: str, into: Path) -> Path:
 
 
 @pytest.fixture(scope="session", params=PACKAGES)
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return _build_all(request.param, tmp_path_factory.mktemp(request.param))
+def built(request: pytest.FixtureRequest, builds: Callable[[str], Built]) -> Built:
+    return builds(request.param)
+
+
+@pytest.fixture(scope="session")
+def companion(builds: Callable[[str], Built]) -> Built:
+    return builds("squirrel_mcp_embeddings")
+
+
+@pytest.fixture(scope="session")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Built]:
+    """By package; each is built when it is first asked for, as the companion's model takes a while to pack."""
+    return cache(lambda package: _build_all(package, tmp_path_factory.mktemp(package)))
 
 
 def _build_all(package: str, out: Path) -> Built:
@@ -122,24 +140,160 @@ def test_a_wheel_holds_its_own_package_and_nothing_else(built: Built) -> None:
 
 
 def test_a_wheel_holds_every_module_of_its_package(built: Built) -> None:
-    sources = (ROOT / built.package).rglob("*.py")
-    assert {path.relative_to(ROOT).as_posix() for path in sources} <= set(built.names())
+    sources = {relative(path) for path in source_files() if path.is_relative_to(ROOT / built.package)}
+    assert {name for name in built.names() if name.endswith(".py")} == sources
     assert f"{built.package}/py.typed" in built.names()
 
 
-def test_an_sdist_ships_no_sibling_and_no_model(built: Built) -> None:
+def test_an_sdist_ships_no_sibling_and_only_the_companions_a_model(built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
-    others = [*(package for package in PACKAGES if package != built.package), "model", "tests"]
+    others = [*(package for package in PACKAGES if package != built.package), "tests"]
+    # A wheel is usually built through the sdist, which therefore has to bring the model along.
+    others += ["model"] if built.package != "squirrel_mcp_embeddings" else []
     assert not [name for name in names if name.partition("/")[0] in others]
 
 
+def digest(path: Path) -> str:
+    # Of two large files that differ, an assertion would show where for minutes.
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def test_two_builds_are_the_same_to_the_byte(built: Built) -> None:
-    assert built.wheel.read_bytes() == built.again.read_bytes()
+    assert digest(built.wheel) == digest(built.again)
 
 
 def test_a_wheel_through_the_sdist_is_the_same_to_the_byte(built: Built) -> None:
-    assert built.wheel.read_bytes() == built.via_sdist.read_bytes()
+    assert digest(built.wheel) == digest(built.via_sdist)
+
+
+RUNTIME = ("lancedb", "onnxruntime", "tokenizers", "torch")
+
+
+def requirements(package: str) -> set[str]:
+    """The names of everything that an install of our `package` brings, by the metadata of what is installed here."""
+    found: set[str] = set()
+    todo = [package]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            try:
+                lines = importlib.metadata.requires(name) or []
+            except importlib.metadata.PackageNotFoundError:
+                continue  # for another platform
+            todo += [re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lines if "extra ==" not in line]
+    return found
+
+
+@pytest.mark.parametrize("package", ["squirrel_mcp", "squirrel_server"])
+def test_the_base_brings_no_runtime_for_models(package: str, builds: Callable[[str], Built]) -> None:
+    direct = [re.split("[=;[ ]", each)[0] for each in builds(package).metadata().get_all("Requires-Dist") or []]
+    whole = set().union(*map(requirements, direct))
+    assert "numpy" in whole or package == "squirrel_server"
+    assert not whole & {*RUNTIME, "squirrel-mcp-embeddings"}
+
+
+def test_the_companion_brings_the_base_at_its_own_version(companion: Built) -> None:
+    lines = companion.metadata().get_all("Requires-Dist") or []
+    assert f"squirrel-mcp=={__version__}" in lines
+    assert {"onnxruntime", "tokenizers"} <= {re.split("[=;]", line)[0] for line in lines}
+
+
+def test_the_runtime_is_not_asked_for_where_there_is_no_wheel_of_it(companion: Built) -> None:
+    (line,) = [each for each in companion.metadata().get_all("Requires-Dist") or [] if each.startswith("onnxruntime")]
+    marker = Requirement(line).marker
+    assert marker is not None
+
+    def wanted(system: str, machine: str, python: str = "3.11") -> bool:
+        return marker.evaluate({"sys_platform": system, "platform_machine": machine, "python_version": python})
+
+    assert wanted("linux", "x86_64") and wanted("linux", "aarch64") and wanted("win32", "AMD64")
+    assert wanted("darwin", "arm64", "3.14") and not wanted("darwin", "x86_64")
+    assert not wanted("linux", "x86_64", "3.15")
+
+
+def test_the_companions_wheel_holds_the_manifest_and_one_model_as_pinned(companion: Built) -> None:
+    with zipfile.ZipFile(companion.wheel) as archive:
+        raw = archive.read("squirrel_mcp_embeddings/model-manifest.json")
+        held = [name for name in archive.namelist() if name.startswith("squirrel_mcp_embeddings/model/")]
+        (model,) = [each for each in manifest.parse(raw) if held[0].split("/")[2] == each.id]
+        hashes = {name: hashlib.sha256(archive.read(name)).digest() for name in held}
+        assert archive.read("squirrel_mcp_embeddings/LICENSE-MODEL.txt") == (ROOT / "LICENSE-MODEL.txt").read_bytes()
+    assert raw == (ROOT / "model-manifest.json").read_bytes()
+    assert hashes == {f"squirrel_mcp_embeddings/model/{model.id}/{file.path}": file.sha256 for file in model.files}
+
+
+class TestTheBuildOfTheCompanion:
+    """In a copy of the checkout, with a small model of its own."""
+
+    @pytest.fixture
+    def copy(self, tmp_path: Path) -> Path:
+        leave_out = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "squirrel_mcp_embeddings", tmp_path / "squirrel_mcp_embeddings", ignore=leave_out)
+        (tmp_path / "squirrel_mcp").mkdir()
+        shutil.copy(ROOT / "squirrel_mcp/_version.py", tmp_path / "squirrel_mcp")
+        shutil.copy(ROOT / "LICENSE-MODEL.txt", tmp_path)
+        value = json.loads((ROOT / "model-manifest.json").read_bytes())
+        for model in value["models"]:
+            for kind in ("weights", "tokenizer"):
+                content = f"{kind} of {model['id']}".encode()
+                model[kind].update(size=len(content), sha256=hashlib.sha256(content).hexdigest())
+                file = tmp_path / "model" / model["id"] / model[kind]["path"]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+        (tmp_path / "model-manifest.json").write_text(json.dumps(value), "utf-8")
+        return tmp_path
+
+    def build(self, copy: Path, target: str = "wheel") -> list[str]:
+        """The files of models in what is built; the folder is emptied for the next build."""
+        made = build(copy / "squirrel_mcp_embeddings", target, copy / "dist")
+        if target == "wheel":
+            with zipfile.ZipFile(made) as wheel:
+                names = wheel.namelist()
+        else:
+            with tarfile.open(made) as sdist:
+                names = sdist.getnames()
+        shutil.rmtree(copy / "dist")
+        return sorted(name.partition("/")[2] for name in names if "/model/" in name)
+
+    def refusal(self, copy: Path, target: str = "wheel") -> str:
+        with pytest.raises(subprocess.CalledProcessError) as raised:
+            self.build(copy, target)
+        return str(raised.value.stderr.decode())
+
+    def test_takes_the_first_model_of_the_manifest(self, copy: Path) -> None:
+        gte = ["model/gte-small/onnx/model.onnx", "model/gte-small/tokenizer.json"]
+        assert self.build(copy) == gte
+        assert self.build(copy, "sdist") == gte
+
+    def test_takes_the_next_where_the_first_is_not_whole(self, copy: Path) -> None:
+        weights = copy / "model/gte-small/onnx/model.onnx"
+        weights.rename(weights.with_name("model.onnx.part"))
+        assert self.build(copy) == ["model/all-MiniLM-L6-v2/model.onnx", "model/all-MiniLM-L6-v2/tokenizer.json"]
+
+    @pytest.mark.parametrize("target", ["wheel", "sdist"])
+    def test_refuses_a_file_that_differs(self, copy: Path, target: str) -> None:
+        (copy / "model/gte-small/tokenizer.json").write_bytes(b"tokenizer of gte-smalL")
+        assert "is not the file that the manifest pins" in self.refusal(copy, target)
+
+    @pytest.mark.parametrize("target", ["wheel", "sdist"])
+    def test_says_plainly_that_there_is_no_model(self, copy: Path, target: str) -> None:
+        shutil.rmtree(copy / "model")
+        assert "holds no whole model: run scripts/fetch_model.py first." in self.refusal(copy, target)
+
+    def test_refuses_a_manifest_that_is_damaged(self, copy: Path) -> None:
+        (copy / "model-manifest.json").write_text("{}", "utf-8")
+        assert "ManifestDamaged" in self.refusal(copy)
+
+    def test_in_place_needs_no_model(self, copy: Path) -> None:
+        shutil.rmtree(copy / "model")
+        subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel:editable", "-d", str(copy / "dist")],
+            cwd=copy / "squirrel_mcp_embeddings",
+            check=True,
+            capture_output=True,
+        )
 
 
 def initialize(command: list[str], folder: Path) -> dict[str, object]:
@@ -172,11 +326,21 @@ def is_squirrel(answer: dict[str, object]) -> bool:
 @pytest.fixture(scope="session")
 def installed(base_wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of a fresh environment, outside the checkout, that holds the two wheels."""
+    return install(base_wheels, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def with_companion(base_wheels: list[Path], companion: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the companion's wheel."""
+    return install([*base_wheels, companion.wheel], tmp_path_factory)
+
+
+def install(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv = tmp_path_factory.mktemp("installed") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     executables = venv / EXECUTABLES.name
     subprocess.run(
-        [EXECUTABLES / "uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--python", venv, *base_wheels],
+        [EXECUTABLES / "uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--python", venv, *wheels],
         check=True,
     )
     # The third-party tree is the one the tests run on. A path in a .pth file does not bring the .pth files of that
@@ -201,6 +365,29 @@ def test_the_installed_package_is_the_wheel_and_not_the_checkout(package: str, i
 def test_the_installed_command_answers_initialize(installed: Path, tmp_path: Path) -> None:
     answer = initialize([str(installed / "python"), "-I", str(installed / "squirrel-mcp")], tmp_path)
     assert is_squirrel(answer), answer
+
+
+def test_the_installed_companion_answers_initialize(with_companion: Path, tmp_path: Path) -> None:
+    command = [str(with_companion / "python"), "-I", str(with_companion / "squirrel-mcp-embeddings")]
+    answer = initialize(command, tmp_path)
+    assert is_squirrel(answer), answer
+
+
+def test_the_installed_companion_reads_its_model_outside_the_checkout(with_companion: Path, tmp_path: Path) -> None:
+    program = (
+        "from squirrel_mcp_embeddings import model_files; files = model_files.read(None);"
+        "print(model_files.own_home(), files.model.id, len(files.weights), sep='\\n')"
+    )
+    found = subprocess.run(
+        [with_companion / "python", "-I", "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    home, model, size = found.stdout.splitlines()
+    assert Path(home).is_relative_to(with_companion.parent)
+    assert (model, int(size)) in [(path.name, _weights(path)) for path in (ROOT / "model").iterdir() if path.is_dir()]
+
+
+def _weights(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*.onnx"))
 
 
 @pytest.mark.network

@@ -41,7 +41,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path / "data", passphrase=PASSPHRASE)
+    return Settings(data_dir=tmp_path / "data", cache_dir=tmp_path / "cache", passphrase=PASSPHRASE)
 
 
 @pytest.fixture

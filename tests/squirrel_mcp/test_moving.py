@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from squirrel_mcp import moving, opening
-from squirrel_mcp.errors import SquirrelError, StoreUnavailable, VaultMoved
+from squirrel_mcp.errors import Conflict, SquirrelError, StoreUnavailable, VaultMoved
 from squirrel_mcp.memory import Changes, Draft, Memory
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.sync.api_key import ApiKey
@@ -257,17 +257,66 @@ def test_a_server_that_drops_what_it_was_sent_gets_no_vault(
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_keys_changed_between_the_interruption_and_the_rest_end_in_an_error_that_loses_nothing(
-    vault: Vault, settings: Settings, server: Running, to: Transport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown: list[ApiKey] = []
-    with monkeypatch.context() as patch:
-        fail_at(patch, 2, stored=False)
-        with pytest.raises(StoreUnavailable):
-            moving.move(settings, vault, to, server.invite(), show_key=shown.append)
-    vault.change_passphrase(PASSPHRASE)
+@pytest.mark.parametrize("change", ["passphrase", "rotate"])
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_keys_changed_between_the_interruption_and_the_rest_lose_nothing_and_starting_over_is_the_way_out(
+    vault: Vault, settings: Settings, server: Running, to: Transport, clock: Clock, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, change: str, at_the_end: bool,
+) -> None:  # fmt: skip
+    shown = interrupted(vault, settings, server, to, monkeypatch, at_the_end=at_the_end)
+    if change == "passphrase":
+        vault.change_passphrase(PASSPHRASE)
+    else:
+        vault.rotate(PASSPHRASE, None)
+    saved(vault, "in between")
     before = everything(vault)
-    with pytest.raises(SquirrelError):
-        moving.move(settings, vault, to, "", key=shown[0])
+    with pytest.raises(Conflict, match="--start-over"):
+        moving.move(settings, vault, to, "", key=shown)
     vault.sync()
     assert everything(vault) == before and settings.vault_path.exists()
+    moving.start_over(settings, vault, to, shown)
+    moving.start_over(settings, vault, to, shown)  # the answer may have been lost
+    key = moving.move(settings, vault, to, server.invite())
+    with closing(second_device(server, key, tmp_path / "second", clock)) as second:
+        assert everything(second) == before
+
+
+def test_starting_over_erases_no_account_that_has_gone_on_by_itself(
+    vault: Vault, settings: Settings, server: Running, to: Transport, clock: Clock, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shown = interrupted(vault, settings, server, to, monkeypatch, at_the_end=True)
+    with closing(second_device(server, shown, tmp_path / "second", clock)) as second:
+        saved(second, "from the second device")
+        for _ in range(2):
+            with pytest.raises(Conflict, match="nothing was erased"):
+                moving.start_over(settings, vault, to, shown)
+            saved(vault, "here too, so that this log is as long")
+        second.sync()
+        assert "from the second device" in {memory.text for memory in second.memories}
+
+
+def interrupted(
+    vault: Vault,
+    settings: Settings,
+    server: Running,
+    to: Transport,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    at_the_end: bool,
+) -> ApiKey:
+    """The key of a move that stopped at its second batch, or when everything was there and the file not set aside."""
+    shown: list[ApiKey] = []
+
+    def killed(*_: object) -> bool:
+        raise StoreUnavailable("killed")
+
+    with monkeypatch.context() as patch:
+        if at_the_end:
+            patch.setattr(LocalStore, "retire", killed)
+        else:
+            fail_at(patch, 2, stored=False)
+        with pytest.raises(StoreUnavailable):
+            moving.move(settings, vault, to, server.invite(), show_key=shown.append)
+    (key,) = shown
+    return key

@@ -37,6 +37,9 @@ class MemoryKeyring(keyring.backend.KeyringBackend):
     def set_password(self, service: str, username: str, password: str) -> None:
         self.entries[service, username] = password
 
+    def delete_password(self, service: str, username: str) -> None:
+        del self.entries[service, username]
+
 
 @pytest.fixture
 def own_keyring() -> MemoryKeyring:

@@ -21,10 +21,10 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 class Terminal:
     """`screen` is everything that was shown, what was typed included where it was echoed."""
 
-    def __init__(self, *args: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, *args: str, environment: Mapping[str, str], module: str = "squirrel_mcp") -> None:
         self._ours, theirs = pty.openpty()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _LAUNCH, "-m", "squirrel_mcp", *args],
+            [sys.executable, "-c", _LAUNCH, "-m", module, *args],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -40,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def test_without_arguments_nothing_of_the_command_line_is_loaded() -> None:
     code = (
         "import sys; before = set(sys.modules); sys.argv = ['squirrel-mcp']; import squirrel_mcp.cli; "
-        "import squirrel_mcp.mcp_server.lifecycle as l; l.main = lambda: print(*set(sys.modules) - before); "
+        "import squirrel_mcp.mcp_server.lifecycle as l; l.main = lambda edition: print(*set(sys.modules) - before); "
         "squirrel_mcp.cli.main()"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -351,19 +351,22 @@ def test_a_vault_moves_with_ids_and_history(local: Device, device: NewDevice, se
     assert {"vault-moved.db"} <= _files(local) and "vault.db" not in _files(local)
 
 
+@contextmanager
+def _stop_after_one(label: str) -> Iterator[Callable[[int, int], None]]:
+    """In the place of a progress bar: Ctrl-C after the first batch."""
+
+    def tell(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    yield tell
+
+
 def test_a_move_that_was_interrupted_goes_on_with_the_key(
     local: Device, server: AccountServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def stop_after_one(label: str) -> Iterator[Callable[[int, int], None]]:
-        def tell(done: int, total: int) -> None:
-            raise KeyboardInterrupt
-
-        yield tell
-
     monkeypatch.setattr(moving, "_BATCH_ENTRIES", 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(move_command, "progress", stop_after_one)
+        patch.setattr(move_command, "progress", _stop_after_one)
         ran = local("move", "--to", server.origin, "--invite", server.invite(), "--yes")
     assert ran.code == Exit.INTERRUPTED
     (key,) = [word for word in ran.err.split() if word.startswith("sqn_")]
@@ -374,6 +377,29 @@ def test_a_move_that_was_interrupted_goes_on_with_the_key(
     assert local("move", "--to", "http://127.0.0.1:9", "--yes").code == Exit.USAGE
     assert local("move", "--to", server.origin, "--yes").code == Exit.OK
     assert local("list", "--all", "--json").json["memories"] == before
+
+
+def test_a_move_that_cannot_go_on_is_started_over(
+    local: Device, device: NewDevice, server: AccountServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(moving, "_BATCH_ENTRIES", 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(move_command, "progress", _stop_after_one)
+        ran = local("move", "--to", server.origin, "--invite", server.invite(), "--yes")
+    (key,) = [word for word in ran.err.split() if word.startswith("sqn_")]
+    (tmp_path / "new").write_text("another passphrase")
+    assert local("passphrase", "change", "--new-passphrase-file", str(tmp_path / "new")).code == Exit.OK
+    again = ("move", "--to", server.origin, "--yes", "--json")
+    early = local(*again, "--start-over", "--invite", "x", passphrase="another passphrase")
+    assert early.code == Exit.USAGE and "SQUIRREL_API_KEY" in early.err
+    local.variables = {"SQUIRREL_API_BASE_URL": server.origin, "SQUIRREL_API_KEY": key}
+    stuck = local(*again, passphrase="another passphrase")
+    assert stuck.code == Exit.CONFLICT and "--start-over" in stuck.err
+    moved = local(*again, "--start-over", "--invite", server.invite(), passphrase="another passphrase")
+    assert moved.code == Exit.OK and moved.json["apiKey"] != key
+    local.use(moved.json)
+    assert len(local("list", "--json", passphrase="another passphrase").json["memories"]) == 2
+    assert "vault-moved.db" in _files(local)
 
 
 def test_deleting_an_account_leaves_other_accounts_alone(
@@ -389,7 +415,12 @@ def test_deleting_an_account_leaves_other_accounts_alone(
     phone = _joined(laptop, device("phone"), "--scope", "admin")
     assert laptop("account", "delete").code == Exit.USAGE
     deleted = laptop("account", "delete", "--yes", "--json")
-    assert deleted.json == {"status": "deleted", "place": f"server {server.origin}", "memories": 1}
+    assert deleted.json == {
+        "status": "deleted",
+        "place": f"server {server.origin}",
+        "memories": 1,
+        "keyringRemoved": False,
+    }
     assert _files(laptop) == of_other and _texts(other) == ["of another account"]
     assert laptop("list").code == phone("list").code == Exit.STORE
 

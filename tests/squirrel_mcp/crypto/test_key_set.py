@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squirrel_mcp.crypto import key_set, wrap
+from squirrel_mcp.crypto import envelope, key_set, padding, wrap
 from squirrel_mcp.crypto.key_set import KeyRing, KeySet, RetiredKey
 from squirrel_mcp.crypto.keys import Dek
-from squirrel_mcp.errors import KeySetDamaged, SquirrelError, WrongPassphrase
+from squirrel_mcp.errors import KeyRingFull, KeySetDamaged, SquirrelError, WrongPassphrase
 from tests.squirrel_mcp.crypto.log_simulator import CHEAPEST
 from tests.squirrel_mcp.crypto.vector_readers import outcome, read_key_set
 from tests.vectors.making.files import Case, cases, unpack
@@ -95,6 +95,18 @@ def test_the_previous_keys_of_another_generation_do_not_open() -> None:
     mixed = KeySet.parse([newer.wraps[0].raw], older.previous_keys)
     with pytest.raises(KeySetDamaged):
         mixed.open_with(DEK)
+
+
+def test_881_rotations_fit_the_list_of_earlier_keys_and_the_next_is_refused_in_a_sentence() -> None:
+    longest = envelope.MAX_RECORD_BYTES - envelope.HEADER_BYTES - 16
+    assert (
+        padding.padded_size(envelope.MAX_PAYLOAD_BYTES) <= longest < padding.padded_size(envelope.MAX_PAYLOAD_BYTES + 1)
+    )
+    retired = [RetiredKey(Dek(number.to_bytes(32, "big")), number + 1, bytes(32)) for number in range(882)]
+    full = KeyRing(tuple(retired[:881]), DEK)
+    assert made(full, 882).open_with(DEK) == full
+    with pytest.raises(KeyRingFull, match=r"^The account has had 881 rotations.*new account\.$"):
+        made(KeyRing(tuple(retired), DEK), 883)
 
 
 def test_a_key_that_is_not_the_sets_own_is_refused_before_anything_is_opened() -> None:

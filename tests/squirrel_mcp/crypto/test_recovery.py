@@ -32,7 +32,7 @@ def test_a_code_reads_back_as_its_secret(secret: bytes) -> None:
     assert recovery.from_code(code) == secret
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples * 3 // 10)
 @given(secret=SECRETS, data=st.data())
 def test_a_code_reads_back_however_it_was_typed(secret: bytes, data: st.DataObject) -> None:
     plain = recovery.to_code(secret).replace("-", "")
@@ -44,7 +44,7 @@ def test_a_code_reads_back_however_it_was_typed(secret: bytes, data: st.DataObje
     assert recovery.from_code(typed) == secret
 
 
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 10)
 @given(secret=SECRETS)
 def test_every_substituted_symbol_is_noticed(secret: bytes) -> None:
     plain = recovery.to_code(secret).replace("-", "")
@@ -55,7 +55,7 @@ def test_every_substituted_symbol_is_noticed(secret: bytes) -> None:
                     recovery.from_code(plain[:position] + other + plain[position + 1 :])
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples * 3 // 10)
 @given(secret=SECRETS)
 def test_every_swap_of_two_neighbours_is_noticed(secret: bytes) -> None:
     plain = recovery.to_code(secret).replace("-", "")

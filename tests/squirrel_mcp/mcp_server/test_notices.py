@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from squirrel_mcp.edition import BASE
 from squirrel_mcp.mcp_server.logs import watch_failures, where
 from squirrel_mcp.mcp_server.notices import Notices, startup_line
 from squirrel_mcp.service import MemoryService, Status
@@ -17,10 +19,6 @@ from squirrel_mcp.service import MemoryService, Status
     ("status", "line"),
     [
         (Status(True, "local vault x"), "memory: local vault x, search by words"),
-        (
-            Status(True, "local vault x", ranking="hybrid", model="gte"),
-            "memory: local vault x, search by words and meaning (gte)",
-        ),
         (
             Status(True, "local vault x", problem=("log_damaged", "The log is damaged.")),
             "memory: local vault x, search by words; The log is damaged.",
@@ -32,7 +30,12 @@ from squirrel_mcp.service import MemoryService, Status
     ],
 )
 def test_the_start_up_line_says_where_and_how_or_why_not(status: Status, line: str) -> None:
-    assert startup_line(status) == line
+    assert startup_line(status, BASE) == line
+
+
+def test_the_start_up_line_of_the_companion_promises_meaning_too() -> None:
+    line = startup_line(Status(True, "local vault x"), replace(BASE, by_meaning=True))
+    assert line == "memory: local vault x, search by words and meaning"
 
 
 def test_each_line_is_said_once_and_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:

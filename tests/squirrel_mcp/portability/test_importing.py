@@ -212,7 +212,7 @@ def test_a_plan_without_vault_takes_everything_for_new() -> None:
     assert (len(planned.ids("new")), len(planned.ids("present")), len(planned.writes)) == (2, 1, 2)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples * 3 // 20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_beginning_of_a_history_is_completed(open_named: OpenNamed, data: st.DataObject) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)

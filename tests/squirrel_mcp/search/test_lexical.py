@@ -101,7 +101,7 @@ def test_a_correction_is_found_by_its_new_words_only() -> None:
 def test_what_was_removed_is_not_found_and_may_be_removed_again() -> None:
     ranker = ranker_of(memory("tea"), memory("ale", numbered(9)))
     for _ in range(2):
-        ranker.remove(numbered(0))
+        ranker.remove_many([numbered(0)])
     answer = ranker.search("tea", now=NOW)
     assert (answer.total, answer.searched) == (0, 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from contextlib import suppress
 from hashlib import sha256
@@ -19,7 +20,9 @@ from squirrel_mcp.sync.api_key import ApiKey
 from squirrel_mcp.sync.remote import RemoteStore
 from squirrel_mcp.sync.transport import Transport
 from tests.certificates import Issued, issue
-from tests.hostile_server import HostileServer, make_key
+from tests.hostile_server import HostileServer, Wire, make_key
+
+from . import wires
 
 
 def digest(issued: Issued) -> str:
@@ -71,6 +74,57 @@ def test_a_server_without_tls_or_without_a_voice_has_no_certificate(
     with pytest.raises(StoreUnavailable):
         certificate.fetch(f"https://127.0.0.1:{port}", "00" * 32)
     assert threading.active_count() < 20
+
+
+def test_it_is_fetched_through_the_proxy_that_was_named_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = issue(tmp_path, "own")
+    (tmp_path / "proxy").mkdir()
+    with (
+        HostileServer(tmp_path, own.server_context()).running() as server,
+        HostileServer(tmp_path / "proxy").running() as proxy,
+    ):
+        proxy.wire = wires.tunnel(server.port)
+        monkeypatch.setenv("HTTPS_PROXY", proxy.origin)
+        certificate.fetch(server.origin, digest(own))
+        assert not proxy.asked
+        named = proxy.origin.replace("//", "//user:pass%20word@")
+        pem = certificate.fetch(server.origin, digest(own), proxy=named)
+        assert certificate.fingerprint(pem) == digest(own)
+        (asked,) = proxy.asked
+        assert asked.method == "CONNECT" and asked.headers["Proxy-Authorization"] == "Basic dXNlcjpwYXNzIHdvcmQ="
+        assert not server.asked
+        with pytest.raises(NotTrusted):
+            certificate.fetch(server.origin, "00" * 32, proxy=named)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable adds to what the system trusts")
+def test_a_proxy_over_tls_is_verified_although_the_server_behind_it_is_not_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, proxys = issue(tmp_path, "own"), issue(tmp_path, "proxys")
+    (tmp_path / "proxy").mkdir()
+    with (
+        HostileServer(tmp_path, own.server_context()).running() as server,
+        HostileServer(tmp_path / "proxy", proxys.server_context()).running() as proxy,
+    ):
+        proxy.wire = wires.tunnel(server.port)
+        with pytest.raises(StoreUnavailable):
+            certificate.fetch(server.origin, digest(own), proxy=proxy.origin)
+        assert not proxy.asked
+        monkeypatch.setenv("SSL_CERT_FILE", str(proxys.file))
+        assert certificate.fingerprint(certificate.fetch(server.origin, digest(own), proxy=proxy.origin)) == digest(own)
+
+
+@pytest.mark.parametrize(
+    "reply", [wires.body(b"no", status=b"407 Login"), wires.body(b"", status=b"502 Bad"), wires.raw()]
+)
+def test_a_proxy_that_refuses_is_a_server_that_cannot_be_reached(tmp_path: Path, reply: Wire) -> None:
+    with HostileServer(tmp_path).running() as proxy:
+        proxy.wire = reply
+        with pytest.raises(StoreUnavailable):
+            certificate.fetch("https://127.0.0.1:9", "00" * 32, proxy=proxy.origin)
 
 
 @given(st.binary(min_size=32, max_size=32), st.sampled_from(["", ":", " ", ": "]), st.booleans())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -135,7 +136,7 @@ def test_the_proxy_that_was_named_is_used_by_connect_and_sees_no_key(reach: Reac
         HostileServer(tmp_path, own.server_context()).running() as server,
         HostileServer(tmp_path / "proxy").running() as proxy,
     ):
-        proxy.wire = _tunnel(server.port)
+        proxy.wire = wires.tunnel(server.port)
         address = proxy.origin.replace("//", "//user:pass%20word@")
         with pytest.raises(StoreRefused):
             reach(server.origin, ca_file=own.file, proxy=address).account()
@@ -150,6 +151,25 @@ def test_a_proxy_is_not_asked_for_this_machine_over_http(server: HostileServer, 
         with pytest.raises(StoreRefused):
             reach(server.origin, proxy=proxy.origin).account()
         assert proxy.connections == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable adds to what the system trusts")
+def test_a_proxy_over_tls_is_judged_as_the_server_is(
+    reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, proxys = issue(tmp_path, "own"), issue(tmp_path, "proxys")
+    (tmp_path / "proxy").mkdir()
+    with (
+        HostileServer(tmp_path, own.server_context()).running() as server,
+        HostileServer(tmp_path / "proxy", proxys.server_context()).running() as proxy,
+    ):
+        proxy.wire = wires.tunnel(server.port)
+        with pytest.raises(NotTrusted):
+            reach(server.origin, ca_file=own.file, proxy=proxy.origin).account()
+        assert not proxy.asked and not server.asked
+        monkeypatch.setenv("SSL_CERT_FILE", str(proxys.file))
+        with pytest.raises(StoreRefused):
+            reach(server.origin, ca_file=own.file, proxy=proxy.origin).account()
 
 
 @pytest.mark.parametrize(
@@ -561,26 +581,3 @@ def test_a_connection_that_breaks_is_tried_again(server: HostileServer, reach: R
     server.answer = lambda asked, answer: Answer(200, wires.page())
     assert reach(server.origin).read_log(0).head.seq == 1
     assert len(server.asked) == 3 and len(naps) == 2
-
-
-def _tunnel(port: int) -> Wire:
-    """What an honest proxy does after CONNECT."""
-
-    def wire(connection: socket.socket, _: Asked) -> None:
-        with socket.create_connection(("127.0.0.1", port)) as target:
-            connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
-            back = threading.Thread(target=_pass_on, args=(target, connection))
-            back.start()
-            _pass_on(connection, target)
-            back.join()
-
-    return wire
-
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(65_536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass

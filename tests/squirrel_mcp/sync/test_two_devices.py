@@ -342,7 +342,7 @@ class TwoDevices(RuleBasedStateMachine):
     @rule(device=_devices, pick=_numbers, number=_numbers, lost=_lost)
     def correct(self, device: Device, pick: int, number: int, lost: int) -> None:
         self.lose_replies(lost)
-        memory_id = sorted(self.model.texts)[pick % len(self.model.texts)]
+        memory_id = self.nth(pick)
         text = f"corrected {number}"
 
         def apply(entry: log.Entry) -> None:
@@ -358,7 +358,7 @@ class TwoDevices(RuleBasedStateMachine):
     @rule(device=_devices, pick=_numbers, lost=_lost)
     def forget(self, device: Device, pick: int, lost: int) -> None:
         self.lose_replies(lost)
-        memory_id = sorted(self.model.texts)[pick % len(self.model.texts)]
+        memory_id = self.nth(pick)
 
         def apply(entry: log.Entry) -> None:
             assert (entry.op, entry.memory_id.hex()) == (log.TOMBSTONE, memory_id)
@@ -371,7 +371,7 @@ class TwoDevices(RuleBasedStateMachine):
     @precondition(lambda self: self.model.texts)
     @rule(device=_devices, pick=_numbers)
     def history(self, device: Device, pick: int) -> None:
-        memory_id = sorted(self.model.texts)[pick % len(self.model.texts)]
+        memory_id = self.nth(pick)
 
         def look() -> object:
             try:
@@ -384,6 +384,10 @@ class TwoDevices(RuleBasedStateMachine):
         found = self.attempt(device, look, self.nothing)
         if found is not None and not isinstance(found, SquirrelError):
             assert all((memory_id, memory.text) in self.model.ever for memory in (found.memory, *(found.history or ())))
+
+    def nth(self, pick: int) -> str:
+        """By age: ids are random, and the same steps have to lead to the same state whenever they are repeated."""
+        return list(self.model.texts)[pick % len(self.model.texts)]
 
     def fresh(self, device: Device) -> bool:
         return self.continues(device) and self.passphrases[device] == self.model.passphrase
@@ -520,5 +524,5 @@ class TwoDevices(RuleBasedStateMachine):
 
 TestTwoDevices = TwoDevices.TestCase
 TestTwoDevices.settings = hypothesis_settings(
-    max_examples=150 if _FULL else 25, stateful_step_count=40 if _FULL else 25
+    max_examples=500 if _FULL else 25, stateful_step_count=40 if _FULL else 25
 )

@@ -96,3 +96,26 @@ def _send(connection: socket.socket, chunks: Iterator[bytes]) -> None:
             connection.sendall(chunk)
     except OSError:
         pass
+
+
+def tunnel(port: int) -> Wire:
+    """What an honest proxy does after CONNECT."""
+
+    def wire(connection: socket.socket, _: Asked) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as target:
+            connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+            back = threading.Thread(target=_pass_on, args=(target, connection))
+            back.start()
+            _pass_on(connection, target)
+            back.join()
+
+    return wire
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(65_536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
