@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from time import monotonic, sleep
 from typing import Any, NamedTuple, Protocol
 
 from squirrel_mcp.crypto import entropy, envelope, log
@@ -33,6 +34,7 @@ from squirrel_mcp.errors import (
     Verdict,
 )
 from squirrel_mcp.sync.pins import PinFolder, check_ring, refuse_downgrade
+from squirrel_mcp.sync.races import pause
 from squirrel_mcp.sync.store import AccountRecord, Store
 
 Unlock = Callable[[KeySet], KeyRing]
@@ -144,10 +146,13 @@ class Replica:
                 return
             items = self._seal(changes)
             attempts.append(items)
+            begun = monotonic()
             try:
                 head = self._store.append(self._ring.current.append, items)
-            except (HeadMoved, AppendDenied, StoreUnavailable):
+            except (HeadMoved, AppendDenied, StoreUnavailable) as error:
                 before = self.head
+                if isinstance(error, HeadMoved):
+                    sleep(pause(len(attempts), monotonic() - begun))
                 self._pull_after_write()
                 if any(self._has(log.parse(attempt[0][0])) for attempt in attempts):
                     return
