@@ -4,9 +4,9 @@
     scripts/bench/server_load.py              SQLite with one process, PostgreSQL with four, both loads
     scripts/bench/server_load.py --only sqlite --appends 50
 
-Load one: 20 clients append to one account, each under the head it knows; who loses a race takes the new head and
-tries again, as a real client does. Load two: 50 accounts at once, one client each. Afterwards every log is read and
-compared with what was acknowledged. p99 is of single requests that stored something.
+Load one: 20 clients append to one account, each under the head it knows; who loses a race waits a moment, reads what
+is new and tries again, as a real client does. Load two: 50 accounts at once, one client each. Afterwards every log is
+read and compared with what was acknowledged. p99 is of single requests that stored something.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2])]
 
+from squirrel_mcp.sync.races import pause  # noqa: E402 - found by the line above
 from squirrel_server.api_keys import make_invite  # noqa: E402 - found by the line above
 from squirrel_server.store.server_store import ServerStore  # noqa: E402
 
@@ -191,7 +192,7 @@ def load(port: int, processes: list[int], accounts: list[Account], clients: int,
         seq, mac = 1, account.first_mac
         own: list[bytes] = []
         times: list[float] = []
-        requests = 0
+        requests = lost = 0
         together.wait()
         while len(own) < appends and asked[0] < MOST:
             body = struct.pack(">BBH16s", 1, 1, 0, bytes(16)) + os.urandom(OBJECT_BYTES - 20)
@@ -203,8 +204,12 @@ def load(port: int, processes: list[int], accounts: list[Account], clients: int,
             if status == 200:
                 times.append(time.perf_counter() - begun)
                 own.append(entry)
-                seq, mac = seq + 1, entry[106:]
+                seq, mac, lost = seq + 1, entry[106:], 0
             elif status == 412:
+                lost += 1
+                time.sleep(pause(lost, time.perf_counter() - begun))
+                _, answer = caller.call("GET", f"/v1/log?after={seq}", account)
+                requests += 1
                 head = json.loads(answer)["head"]
                 seq, mac = head["seq"], bytes.fromhex(head["mac"])
             else:
