@@ -69,13 +69,13 @@ class SqlStore:
     def account(self, account_id: bytes) -> AccountRecord:
         """See `Store.account`."""
         _account_id(account_id)
-        with self._database.read() as connection:
+        with self._database.look() as connection:
             row = _found(connection.execute(statements.FIND_ACCOUNT, {"account_id": account_id}).first())
         return AccountRecord(account_id, split_wraps(row.wraps), row.previous_keys, _head(row))
 
     def account_ids(self) -> list[bytes]:
         """All accounts, in the order of their registration. An embedded vault has one."""
-        with self._database.read() as connection:
+        with self._database.look() as connection:
             return list(connection.execute(statements.ACCOUNT_IDS).scalars())
 
     def read_log(self, account_id: bytes, after: int, limit: int = MAX_ENTRIES, objects: Objects = "latest") -> LogPage:
@@ -112,10 +112,11 @@ class SqlStore:
             if was_moved(row) and not (batch := left_to_store(connection, row, batch)):
                 return _head(row)  # an upload's batch was repeated
             changed: dict[bytes, MemoryState] = {}
-            for part in parts(row, batch):
+            for number, part in enumerate(parts(row, batch)):
+                if number:
+                    row = _locked(connection, account_id)  # as the first part left it
                 changed |= _add(connection, row, part)
                 head = _move_head(connection, row.account, part[-1].entry.seq, part[-1].entry.mac)
-                row = _locked(connection, account_id)
         if any(state.forgotten for state in changed.values()):
             self._database.scrub()
         return head
