@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from squirrel_server.store.errors import UnsupportedUrl
 
 BUSY_SECONDS = 10.0  # how long a writer waits for the writers before it
+CONNECTIONS = 15  # of a process at most; they are kept, since a new one costs more than many appends
 
 
 class Database(Protocol):

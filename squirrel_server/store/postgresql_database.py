@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import ArgumentError
 
-from squirrel_server.store.database import BUSY_SECONDS
+from squirrel_server.store.database import BUSY_SECONDS, CONNECTIONS
 from squirrel_server.store.errors import Unavailable, UnsupportedUrl
 from squirrel_server.store.faults import translated
 from squirrel_server.store.migrations import is_current, migrate
@@ -43,6 +43,9 @@ class PostgresqlDatabase:
                 url,
                 hide_parameters=True,
                 pool_pre_ping=True,  # a restarted server should not cost the next caller its request
+                pool_size=CONNECTIONS,
+                max_overflow=0,
+                pool_use_lifo=True,  # the fewer are in use, the more of their statements are prepared
                 connect_args={"connect_timeout": _CONNECT_SECONDS},
             )
         except (ArgumentError, ValueError):

@@ -20,7 +20,7 @@ from time import monotonic, sleep
 from sqlalchemy import Connection, QueuePool, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from squirrel_server.store.database import BUSY_SECONDS
+from squirrel_server.store.database import BUSY_SECONDS, CONNECTIONS
 from squirrel_server.store.errors import Full, NotAVault, Unavailable, UnsupportedUrl
 from squirrel_server.store.faults import BUSY, NO_SPACE, is_busy, translated
 from squirrel_server.store.migrations import is_current, migrate
@@ -54,7 +54,13 @@ class SqliteDatabase:
         # A file that vanishes later must not be made again by a connection the pool opens then: mode=rw.
         self._uri = f"{Path(path).as_uri()}?mode=rw"
         self._engine = create_engine(
-            "sqlite+pysqlite://", creator=self._connect, poolclass=QueuePool, hide_parameters=True
+            "sqlite+pysqlite://",
+            creator=self._connect,
+            poolclass=QueuePool,
+            pool_size=CONNECTIONS,
+            max_overflow=0,
+            pool_use_lifo=True,  # its cache is the warmest
+            hide_parameters=True,
         )
         try:
             self._open()
