@@ -15,7 +15,11 @@ CONNECTIONS = 15  # of a process at most; they are kept, since a new one costs m
 
 
 class Database(Protocol):
-    """What `SqlStore` needs of a database; both kinds of transaction raise `Failed` for a driver's errors."""
+    """What `SqlStore` needs of a database; all that gives a connection raises `Failed` for a driver's errors."""
+
+    def look(self) -> AbstractContextManager[Connection]:
+        """For one SELECT, whose rows are fetched at once: a snapshot by itself, without a transaction around it."""
+        ...
 
     def read(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one state of everything, and never waits for a writer."""

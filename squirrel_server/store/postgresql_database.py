@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, event, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DisconnectionError
 
 from squirrel_server.store.database import BUSY_SECONDS, CONNECTIONS
 from squirrel_server.store.errors import Unavailable, UnsupportedUrl
@@ -42,7 +43,8 @@ class PostgresqlDatabase:
             engine = create_engine(
                 url,
                 hide_parameters=True,
-                pool_pre_ping=True,  # a restarted server should not cost the next caller its request
+                # Said outright, whatever the default: FOR UPDATE must see the row as the last writer left it.
+                isolation_level="READ COMMITTED",
                 pool_size=CONNECTIONS,
                 max_overflow=0,
                 pool_use_lifo=True,  # the fewer are in use, the more of their statements are prepared
@@ -53,9 +55,9 @@ class PostgresqlDatabase:
         except ModuleNotFoundError as error:
             raise UnsupportedUrl("PostgreSQL needs psycopg: install squirrel-server[postgresql].") from error
         event.listen(engine, "connect", _prepare)
+        event.listen(engine, "checkout", _check_alive)
         self._engine = engine
-        # Said outright, whatever the default: FOR UPDATE must see the row as the last writer left it.
-        self._writer = engine.execution_options(isolation_level="READ COMMITTED")
+        self._looker = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._closed = False
         try:
@@ -63,6 +65,13 @@ class PostgresqlDatabase:
         except BaseException:
             engine.dispose()
             raise
+
+    @contextmanager
+    def look(self) -> Iterator[Connection]:
+        """See `Database.look`."""
+        self._check_open()
+        with translated(), self._looker.connect() as connection:
+            yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -75,7 +84,7 @@ class PostgresqlDatabase:
     def write(self) -> Iterator[Connection]:
         """See `Database.write`."""
         self._check_open()
-        with translated(), self._writer.begin() as connection:
+        with translated(), self._engine.begin() as connection:
             yield connection
 
     def scrub(self) -> None:
@@ -108,3 +117,15 @@ def _prepare(connection: Any, _: object) -> None:
         for name, value in _SETTINGS.items():
             cursor.execute(f"SET {name} = {value}")
     connection.commit()
+
+
+def _check_alive(connection: Any, _: object, __: object) -> None:
+    """Have the pool replace a connection that has something to say before it is asked.
+
+    That is how one looks whose server ended or was restarted, which should not cost the next caller its request.
+    Unlike the pool's own ping it asks nothing, and so does not wait.
+    """
+    with DefaultSelector() as selector:
+        selector.register(connection.fileno(), EVENT_READ)
+        if selector.select(0):
+            raise DisconnectionError

@@ -98,7 +98,7 @@ class ServerStore(SqlStore):
 
     def find_key(self, key_id: str) -> Bearer | None:
         """The key with that id, whoever's it is."""
-        with self._database.read() as connection:
+        with self._database.look() as connection:
             row = connection.execute(access.FIND_KEY, {"key_id": key_id}).first()
         if row is None:
             return None
@@ -113,7 +113,7 @@ class ServerStore(SqlStore):
 
     def keys(self, account_id: bytes) -> list[KeyRecord]:
         """The account's keys, oldest first, expired ones included."""
-        with self._database.read() as connection:
+        with self._database.look() as connection:
             rows = connection.execute(access.LIST_KEYS, {"account_id": account_id}).all()
         return [KeyRecord(*row) for row in rows]
 

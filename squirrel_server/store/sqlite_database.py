@@ -69,6 +69,13 @@ class SqliteDatabase:
             raise
 
     @contextmanager
+    def look(self) -> Iterator[Connection]:
+        """See `Database.look`."""
+        self._check_usable()
+        with translated(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
     def read(self) -> Iterator[Connection]:
         """See `Database.read`."""
         self._check_usable()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 import pytest
 from sqlalchemy.exc import DBAPIError
 
 from squirrel_server.store import SqlStore, StoreError
+from squirrel_server.store.database import CONNECTIONS
 from squirrel_server.store.faults import translated
+from squirrel_server.store.postgresql_database import PostgresqlDatabase
 from tests.squirrel_server.store.conftest import OpenStore
 
 
@@ -63,6 +66,30 @@ def test_commits_are_durable_by_setting(postgresql: str, open_store: OpenStore) 
     with store._database.read() as connection:
         assert connection.exec_driver_sql("SHOW transaction_isolation").scalar_one() == "repeatable read"
         assert connection.exec_driver_sql("SHOW transaction_read_only").scalar_one() == "on"
+
+
+def test_a_connection_that_the_server_ended_is_replaced_before_it_is_used(
+    postgresql: str, open_store: OpenStore
+) -> None:
+    store, other = open_store(postgresql), open_store(postgresql)
+    with store._database.look() as connection:
+        process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+    with other._database.look() as connection:  # returns once the process is gone
+        assert connection.exec_driver_sql(f"SELECT pg_terminate_backend({process}, 10000)").scalar_one()
+    with store._database.look() as connection:
+        assert connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() != process
+
+
+def test_no_connection_is_closed_for_being_one_too_many(postgresql: str, open_store: OpenStore) -> None:
+    database = open_store(postgresql)._database
+    assert isinstance(database, PostgresqlDatabase)
+
+    def processes() -> set[int]:
+        with ExitStack() as stack:
+            connections = [stack.enter_context(database.look()) for _ in range(CONNECTIONS)]
+            return {each.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() for each in connections}
+
+    assert processes() == processes()
 
 
 def _driver_error(state: str) -> DBAPIError:
