@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the demo in README.md true: `--check` compares it with what `squirrel-mcp-embeddings demo` prints, `--write` renews it.
+"""Keeps the demo in README.md true: `--check` compares it with what the command prints, `--write` renews it.
 
 What differs from run to run (ids, dates, times, sizes of ciphertext on disk) is not compared; all words are.
 """

@@ -171,9 +171,9 @@ def write_template(path: Path, force: bool = False) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(os.open(target, os.O_WRONLY | os.O_CREAT | created, 0o600), "w", encoding="utf-8") as file:
             file.write(template())
-    except FileExistsError:
-        raise ConfigError(f"{target} exists already; --force writes over it.") from None
     except OSError as error:
+        if isinstance(error, FileExistsError) and os.path.lexists(target):
+            raise ConfigError(f"{target} exists already; --force writes over it.") from None
         raise ConfigError(f"{target} cannot be written: {error.strerror}.") from error
 
 

@@ -35,7 +35,7 @@ def read_settings(path: Path, sections: tuple[str, ...]) -> list[Setting]:
     twice. Which keys a section may have is not looked at here.
     """
     root = _compose(path, _read(path))
-    if root is None:
+    if root is None or _plain(root) is None:
         return []
     found: list[Setting] = []
     for section, line, node in _pairs(path, root, ""):

@@ -306,4 +306,4 @@ def _below(path: str, roots: Iterable[Path]) -> bool:
 
 
 def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/\\") + "/") or path.startswith(folder.rstrip("/\\") + "\\")
+    return path == folder or Path(path).is_relative_to(folder)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from squirrel_mcp import remote_vault
+from squirrel_mcp import private_files, remote_vault
 from squirrel_mcp.crypto import log
 from squirrel_mcp.crypto.log import Head
 from squirrel_mcp.crypto.pin import Pin
@@ -15,7 +15,7 @@ from squirrel_mcp.crypto.verifier import LogItem
 from squirrel_mcp.errors import AppendDenied, Conflict, OmissionDetected, StoreRefused
 from squirrel_mcp.settings import Settings
 from squirrel_mcp.sync.api_key import ApiKey
-from squirrel_mcp.sync.local import LocalStore
+from squirrel_mcp.sync.local import LocalStore, route_of
 from squirrel_mcp.sync.pins import PinFolder
 from squirrel_mcp.sync.remote import RemoteStore
 from squirrel_mcp.sync.transport import Transport
@@ -23,6 +23,10 @@ from squirrel_mcp.vault import Vault
 
 _BATCH_BYTES = 1 << 20  # base64 and JSON make a third more of it; the server takes 2 MiB
 _BATCH_ENTRIES = 2_000
+_APART = (
+    "The vault here and the account on the server have gone on apart: nothing was changed. Without "
+    "SQUIRREL_API_BASE_URL, `squirrel-mcp export` writes what is here to a file that can be imported there."
+)
 
 
 def move(
@@ -58,6 +62,8 @@ def move(
             sent += len(batch)
             progress(sent, head.seq)
         _compare(remote, head)
+        # Before the file goes: whoever is stopped in between finds in the pin where the memories are.
+        PinFolder(settings.data_dir).write(Pin(vault.key_set, head, (local.route, remote.route)), vault.ring)
         # Who saved here meanwhile is taken along; then nobody can any more.
         while (served := local.account().head) != head or not local.retire(served, moved_path(settings)):
             for batch in _batches(local, head.seq, served):
@@ -68,12 +74,55 @@ def move(
     return key
 
 
+def is_complete(settings: Settings, to: Transport, key: ApiKey) -> bool:
+    """Whether the server says that its log goes as far as the one in the file, or further: nothing is left to send.
+
+    Conflict where the two have gone on apart.
+    """
+    if not private_files.check(settings.vault_path):
+        return False
+    remote = RemoteStore(to, key)
+    try:
+        there = remote.account()
+    except StoreRefused as error:
+        if error.code != "uploading":
+            raise
+        return False
+    with closing(LocalStore(settings.vault_path)) as local:
+        here = local.account()
+    if there.account_id != here.account_id or there.head.seq < here.head.seq:
+        return False
+    (raw, _), *_ = remote.read_log(here.head.seq - 1, limit=1).items or [(b"", None)]
+    if len(raw) != log.ENTRY_BYTES or log.parse(raw).head != here.head:
+        raise Conflict(_APART)
+    return True
+
+
+def finish(settings: Settings, there: Vault) -> None:
+    """Set the file aside whose whole log the account on the server, `there`, begins with: the move's last step.
+
+    Conflict, and nothing changed, where the file has entries of its own.
+    """
+    with closing(LocalStore(settings.vault_path)) as local:
+        head = local.account().head
+        if there.head_at(head.seq) != head or not local.retire(head, moved_path(settings)):
+            raise Conflict(_APART)
+        PinFolder(settings.data_dir).write(Pin(there.key_set, there.head, (local.route,)), there.ring)
+
+
 def start_over(settings: Settings, vault: Vault, to: Transport, key: ApiKey) -> None:
     """Erase what an interrupted move has left on the server, so that a new one can begin with a new invite.
 
     Conflict, and nothing erased, where the account there holds anything that the local `vault` does not.
     """
-    remote = RemoteStore(to, key)
+    _erase(settings, vault, RemoteStore(to, key))
+    # The pin no longer says that the memories are there.
+    here, pins = route_of(settings.vault_path), PinFolder(settings.data_dir)
+    pins.drop(here)
+    pins.write(Pin(vault.key_set, vault.head, (here,)), vault.ring)
+
+
+def _erase(settings: Settings, vault: Vault, remote: RemoteStore) -> None:
     try:
         there = remote.account()
     except StoreRefused as error:

@@ -281,6 +281,10 @@ class Vault:
         head = self.head if seq is None else self._replica.fingerprint(seq)
         return head.fingerprint
 
+    def head_at(self, seq: int) -> Head:
+        """The head as it was at `seq`; NotFound past the end."""
+        return self._replica.fingerprint(seq)
+
     def close(self) -> None:
         self._replica.close()
 

@@ -1,27 +1,25 @@
-"""From texts to vectors: the one importer of the tokenizer, and what keeps both cores busy."""
+"""From texts to vectors, and what keeps both cores busy."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from squirrel_mcp_embeddings.errors import EmbeddingFailed, ModelUnavailable
+from squirrel_mcp_embeddings.errors import EmbeddingFailed
 from squirrel_mcp_embeddings.manifest import Model
 from squirrel_mcp_embeddings.model_files import LoadedFiles
 from squirrel_mcp_embeddings.runtime import Session
+from squirrel_mcp_embeddings.token_counter import TokenCounter, clean, read_tokenizer
 
-try:
+if TYPE_CHECKING:
     from tokenizers import Tokenizer
-except ImportError:  # as in runtime.py
-    Tokenizer = None  # type: ignore[misc, assignment]
 
 Vector: TypeAlias = NDArray[np.float32]
 
@@ -29,9 +27,9 @@ Vector: TypeAlias = NDArray[np.float32]
 # the hidden states leave the cache, with less each call costs more than it does.
 _BUDGET = 512
 # More workers than that are of no use to a person who wants to go on working meanwhile.
-_WORKERS = min(2, os.cpu_count() or 1)
+WORKERS = min(2, os.cpu_count() or 1)
 # Enough that no worker waits, and not so many that another caller does.
-_WAITING = 2 * _WORKERS
+_WAITING = 2 * WORKERS
 # Texts are sorted by length within so many: enough for batches of one length, few enough that nobody waits for all
 # of them to be tokenised.
 _SLICE = 256
@@ -40,10 +38,8 @@ _SLICE = 256
 # count only behind blanks, marks and words without end.
 _MAX_CHARACTERS = 1 << 16
 
-_UNSAYABLE = re.compile("[\ud800-\udfff]")
 
-
-class _Unit(NamedTuple):
+class Unit(NamedTuple):
     """What one call of the runtime computes: the texts' places in the caller's order, and their tokens."""
 
     places: list[int]
@@ -65,7 +61,7 @@ class Embedder:
         tokenizer.enable_truncation(model.max_tokens)
         tokenizer.encode_special_tokens = True  # a `[SEP]` that somebody wrote is text
         self._readable = _readable(tokenizer)
-        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="embed")
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="embed")
 
     def embed(self, texts: Sequence[str], stop: Callable[[], bool] = lambda: False) -> list[Vector | None]:
         """The vector of each text, in the order given: float32 (dimension,), L2 norm 1.
@@ -83,7 +79,7 @@ class Embedder:
         self, texts: Sequence[str], stop: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[int, Vector | None]]:
         """(place in `texts`, vector), as they are ready; ends early when `stop`, asked between batches, says so."""
-        waiting: deque[tuple[_Unit, Future[NDArray[np.float32]]]] = deque()
+        waiting: deque[tuple[Unit, Future[NDArray[np.float32]]]] = deque()
         try:
             for start in range(0, len(texts), _SLICE):
                 tokens: dict[int, list[int]] = {}
@@ -95,7 +91,7 @@ class Embedder:
                         tokens[place] = found
                     else:
                         yield place, None
-                units = _units(tokens)
+                units = in_units(tokens)
                 if len(units) == 1 and len(texts) <= _SLICE:
                     # Here, beside whatever the workers are busy with: a query is not to stand in their queue.
                     yield from _results(units[0], self._compute(units[0]))
@@ -116,7 +112,7 @@ class Embedder:
 
     def count_tokens(self, text: str) -> int:
         """The tokens of the whole text, the two around it included, also where the model would not read them all."""
-        return len(self._untruncated.encode(_UNSAYABLE.sub("\ufffd", text).replace("\0", "")))
+        return self._counter.count_tokens(text)
 
     def close(self) -> None:
         """Let go of the model. Calls that are under way end with EmbeddingFailed, or with their result."""
@@ -125,25 +121,20 @@ class Embedder:
 
     def _tokens(self, text: str) -> list[int]:
         """The ids of a text with the special ones around; [] where there is nothing to read."""
-        # A lone surrogate is no text to the tokenizer, which refuses it and every other text of the same call.
-        clean = _UNSAYABLE.sub("\ufffd", text[:_MAX_CHARACTERS]).replace("\0", "")
-        tokens = self._tokenizer.encode(clean).ids
+        tokens: list[int] = self._tokenizer.encode(clean(text[:_MAX_CHARACTERS])).ids
         return tokens if self._readable[tokens].any() else []
 
     @cached_property
-    def _untruncated(self) -> Tokenizer:
-        tokenizer = Tokenizer.from_str(self._tokenizer.to_str())
-        tokenizer.no_truncation()
-        tokenizer.encode_special_tokens = True
-        return tokenizer
+    def _counter(self) -> TokenCounter:
+        return TokenCounter(self._tokenizer)
 
-    def _submit(self, unit: _Unit) -> Future[NDArray[np.float32]]:
+    def _submit(self, unit: Unit) -> Future[NDArray[np.float32]]:
         try:
             return self._workers.submit(self._compute, unit)
         except RuntimeError:  # closed, or the interpreter is about to end
             raise _closed() from None
 
-    def _compute(self, unit: _Unit) -> NDArray[np.float32]:
+    def _compute(self, unit: Unit) -> NDArray[np.float32]:
         """(texts, dimension)"""
         session = self._session
         if session is None:
@@ -153,31 +144,33 @@ class Embedder:
         for row, tokens in enumerate(unit.tokens):
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
-        return pool(session.run(ids, mask), mask)
+        return pool(session.run(ids, mask), mask, self.model.pooling)
 
 
 def load(files: LoadedFiles) -> Embedder:
     """The embedder of files that were checked. ModelUnavailable with reason `runtime` where they cannot be run here."""
-    if Tokenizer is None:
-        raise ModelUnavailable("runtime")
-    try:
-        tokenizer = Tokenizer.from_buffer(files.tokenizer)
-    except Exception as error:  # a border: the library raises nothing narrower
-        raise ModelUnavailable("runtime") from error
-    return Embedder(files.model, tokenizer, Session(files.weights, threads=1))
+    return Embedder(
+        files.model, read_tokenizer(files.tokenizer), Session(files.weights, threads=1, beside=files.beside)
+    )
 
 
-def pool(hidden: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The mean of the hidden states (n, t, dimension) where the mask (n, t) is 1, with an L2 norm of 1: (n, dimension).
+def pool(
+    hidden: NDArray[np.float32], mask: NDArray[np.int64], pooling: Literal["mean", "cls"] = "mean"
+) -> NDArray[np.float32]:
+    """One vector of L2 norm 1 for each text, (n, dimension), from its hidden states (n, t, dimension).
 
-    Sentence-BERT's pooling (Reimers and Gurevych, 2019). EmbeddingFailed for what is no number.
+    mean: of those where the mask (n, t) is 1; cls: the first. Both are Sentence-BERT's (Reimers and Gurevych, 2019).
+    EmbeddingFailed for what is no number.
     """
-    weights = mask.astype(np.float32)
-    means = np.einsum("ntd,nt->nd", hidden, weights) / weights.sum(axis=1, keepdims=True)
-    norms = np.linalg.norm(means, axis=1, keepdims=True)
+    if pooling == "cls":
+        pooled = hidden[:, 0]
+    else:
+        weights = mask.astype(np.float32)
+        pooled = np.einsum("ntd,nt->nd", hidden, weights) / weights.sum(axis=1, keepdims=True)
+    norms = np.linalg.norm(pooled, axis=1, keepdims=True)
     if not (np.isfinite(norms).all() and norms.all()):
         raise EmbeddingFailed("The model's runtime computed something that is no vector.")
-    vectors: NDArray[np.float32] = means / norms
+    vectors: NDArray[np.float32] = pooled / norms
     return vectors
 
 
@@ -190,20 +183,20 @@ def _readable(tokenizer: Tokenizer) -> NDArray[np.bool_]:
     return readable
 
 
-def _units(tokens: dict[int, list[int]]) -> list[_Unit]:
+def in_units(tokens: dict[int, list[int]]) -> list[Unit]:
     """Texts of about one length together, the longest first, so that the workers end at about the same time."""
-    units: list[_Unit] = []
+    units: list[Unit] = []
     width = 0
     for place in sorted(tokens, key=lambda place: -len(tokens[place])):
         if not units or (len(units[-1].places) + 1) * width > _BUDGET:
-            units.append(_Unit([], []))
+            units.append(Unit([], []))
             width = len(tokens[place])
         units[-1].places.append(place)
         units[-1].tokens.append(tokens[place])
     return units
 
 
-def _finished(waiting: deque[tuple[_Unit, Future[NDArray[np.float32]]]]) -> Iterator[tuple[int, Vector | None]]:
+def _finished(waiting: deque[tuple[Unit, Future[NDArray[np.float32]]]]) -> Iterator[tuple[int, Vector | None]]:
     unit, future = waiting.popleft()
     try:
         vectors = future.result()
@@ -212,7 +205,7 @@ def _finished(waiting: deque[tuple[_Unit, Future[NDArray[np.float32]]]]) -> Iter
     yield from _results(unit, vectors)
 
 
-def _results(unit: _Unit, vectors: NDArray[np.float32]) -> Iterator[tuple[int, Vector | None]]:
+def _results(unit: Unit, vectors: NDArray[np.float32]) -> Iterator[tuple[int, Vector | None]]:
     # Copies, so that one vector that is kept does not keep all of its batch.
     return ((place, vector.copy()) for place, vector in zip(unit.places, vectors, strict=True))
 

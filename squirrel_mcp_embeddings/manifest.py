@@ -71,7 +71,7 @@ class Model:
     repository: str
     commit: str | None
     licence: str
-    pooling: Literal["mean"]
+    pooling: Literal["mean", "cls"]
     dimension: int
     max_tokens: int
     min_similarity: float

@@ -9,14 +9,20 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from mmap import mmap
 from pathlib import Path
+from typing import TypeAlias
 
 from squirrel_mcp_embeddings import manifest
 from squirrel_mcp_embeddings.errors import ModelUnavailable
 from squirrel_mcp_embeddings.manifest import ManifestDamaged, Model, ModelFile
 
-__all__ = ["LoadedFiles", "ModelUnavailable", "own_home", "read"]
+__all__ = ["LoadedFiles", "ModelUnavailable", "own_home", "read", "read_tokenizer"]
+
+# Python has a name for what holds bytes, memory-mapped files among them, from 3.12 on.
+Buffer: TypeAlias = bytes | mmap
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a fifo must not hang
@@ -25,11 +31,15 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 @dataclass(frozen=True, slots=True)
 class LoadedFiles:
-    """A model and the bytes of its files, which are what the manifest says. Let go of them after loading."""
+    """A model and the bytes of its files, which are what the manifest says. Let go of them after loading.
+
+    `beside` holds what the weights refer to as files of their own, by the name they use: none of the manifest's do.
+    """
 
     model: Model
     weights: bytes
     tokenizer: bytes
+    beside: Mapping[str, Buffer] = field(default_factory=dict)
 
 
 def read(model_dir: Path | None, home: Path | None = None) -> LoadedFiles:
@@ -39,13 +49,24 @@ def read(model_dir: Path | None, home: Path | None = None) -> LoadedFiles:
     stepped over: somebody altered it, and another in its place would hide that. `home` is the folder with the
     manifest, looked for if None.
     """
+    model, folder = _first_there(model_dir, home)
+    weights, tokenizer = (_checked(folder, file) for file in model.files)
+    return LoadedFiles(model, weights, tokenizer)
+
+
+def read_tokenizer(model_dir: Path | None, home: Path | None = None) -> tuple[Model, bytes]:
+    """The model that `read` would find, and its tokenizer alone: it counts without a hundred megabytes of weights."""
+    model, folder = _first_there(model_dir, home)
+    return model, _checked(folder, model.tokenizer)
+
+
+def _first_there(model_dir: Path | None, home: Path | None) -> tuple[Model, Path]:
     home = own_home() if home is None else home
     models = _manifest(home / manifest.NAME)
     folder = home / "model" if model_dir is None else model_dir
     for model in models:
         if all(os.path.lexists(folder / model.id / file.path) for file in model.files):
-            weights, tokenizer = (_checked(folder / model.id, file) for file in model.files)
-            return LoadedFiles(model, weights, tokenizer)
+            return model, folder / model.id
     raise ModelUnavailable(f"missing: {_missing(models, folder).name}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
+from mmap import mmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,36 +25,45 @@ else:
     onnxruntime.disable_telemetry_events()  # for where another package imported it first
 
 _FATAL = 4  # of the runtime's levels of severity; errors arrive as exceptions
+# What exporters call the last hidden state; others of a model's outputs may come first.
+_PER_TOKEN = ("last_hidden_state", "token_embeddings")
 _UNALIGNED_READS = platform.machine().lower() in ("x86_64", "amd64")
 
 
 class Session:
     """A model that was loaded. `run` may be called from several threads, each of which computes for itself."""
 
-    def __init__(self, weights: bytes, threads: int) -> None:
+    def __init__(self, weights: bytes, threads: int, beside: Mapping[str, bytes | mmap] | None = None) -> None:
         """`weights`: an ONNX file, of which nothing is kept. `threads` are those that one call of `run` uses.
+
+        beside: the content of files that `weights` refers to, by name; an ONNX file ends at 2 GB.
 
         ModelUnavailable with reason `runtime` where the runtime is not installed or refuses the model.
         """
         if onnxruntime is None:
             raise ModelUnavailable("runtime")
         try:
-            self._session = _session(weights, threads)
+            self._session = _session(weights, threads, beside or {})
         except Exception as error:  # a border: the runtime's errors derive from nothing narrower
             raise ModelUnavailable("runtime") from error
         self._inputs = frozenset(each.name for each in self._session.get_inputs())
-        self._output = self._session.get_outputs()[0].name
+        outputs = [each.name for each in self._session.get_outputs()]
+        self._output = next((name for name in _PER_TOKEN if name in outputs), outputs[0])
         self._options = onnxruntime.RunOptions()
         self._options.log_severity_level = _FATAL
 
-    def run(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    def run(
+        self, ids: NDArray[np.int64], mask: NDArray[np.int64], types: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         """The last hidden state (n, t, dimension) of token ids (n, t); `mask` is 1 for a token and 0 for padding.
 
+        types: 1 for a token of the second text of a pair; all of the first if None. A model that classifies gives
+        what it computes instead, (n, classes).
         EmbeddingFailed if the runtime fails, which says nothing of the ids.
         """
         feed = {"input_ids": ids, "attention_mask": mask}
         if "token_type_ids" in self._inputs:
-            feed["token_type_ids"] = np.zeros_like(ids)
+            feed["token_type_ids"] = np.zeros_like(ids) if types is None else types
         failure = ""
         try:
             hidden: NDArray[np.float32] = self._session.run([self._output], feed, self._options)[0]
@@ -63,7 +74,7 @@ class Session:
         raise EmbeddingFailed(f"The model's runtime failed ({failure}).")
 
 
-def _session(weights: bytes, threads: int) -> onnxruntime.InferenceSession:
+def _session(weights: bytes, threads: int, beside: Mapping[str, bytes | mmap]) -> onnxruntime.InferenceSession:
     onnxruntime.set_default_logger_severity(_FATAL)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL
@@ -77,6 +88,10 @@ def _session(weights: bytes, threads: int) -> onnxruntime.InferenceSession:
     # The session copies what it is handed while it is made, so that views into `weights` do here.
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(tensor) for tensor in tensors.values()]
     options.add_external_initializers(list(tensors), values)
+    if beside:
+        options.add_external_initializers_from_files_in_memory(
+            list(beside), list(beside.values()), [len(content) for content in beside.values()]
+        )
     # Its fallback, to the provider that is asked for anyway, would announce itself on standard output.
     return onnxruntime.InferenceSession(
         graph, options, providers=["CPUExecutionProvider"], enable_fallback=0, read_config_from_model=0

@@ -77,7 +77,8 @@ def is_blank(line: str) -> bool:
 @cache
 def _parser(front_matter: bool) -> MarkdownIt:
     # Links and emphasis are left as they are, so the costly half of a parser is not needed.
-    parser = MarkdownIt("commonmark").enable("table").disable(["inline"])
+    # Below maxNesting a parser gives up and takes all that follows for a part of the list: ten lists are not enough.
+    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table").disable(["inline"])
     return parser.use(front_matter_plugin) if front_matter else parser
 
 
@@ -98,7 +99,12 @@ def _sections(lines: list[str], tokens: list[Token], first: int) -> list[Section
         if start <= end:
             texts = tuple(text for _, text in path)
             level, text = path[-1] if path else (0, "")
-            fitted = tuple(replace(block, line_end=min(block.line_end, end)) for block in blocks)
+            # To the parser a line of odd blanks is a paragraph.
+            fitted = tuple(
+                replace(block, line_start=max(block.line_start, start), line_end=min(block.line_end, end))
+                for block in blocks
+                if block.line_start <= end and block.line_end >= start
+            )
             sections.append(Section(texts, text, level, len(sections), start, end, fitted))
 
     start = first
@@ -147,4 +153,5 @@ def _block(lines: list[str], token: Token, children: list[Block]) -> Block:
     fence = None
     if token.type == "fence":
         fence = (token.markup + token.info.rstrip(), token.markup)
-    return Block(token.type.removesuffix("_open"), start, end, tuple(children), fence)
+    inside = tuple(child for child in children if child.line_start <= end)
+    return Block(token.type.removesuffix("_open"), start, end, inside, fence)

@@ -42,7 +42,7 @@ class Searcher:
         self._rrf_k, self._rerank_top_n = rrf_k, rerank_top_n
 
     def search(self, query: str, *, top_k: int, mode: Mode = "hybrid", path: str = "", rerank: bool = False) -> Answer:
-        """At most `top_k` chunks (1 to 100) of files whose path holds `path`. InvalidInput for what is out of bounds."""
+        """At most `top_k` chunks (1 to 100) of files whose path holds `path`. InvalidInput, EmbedderDown."""
         if not 1 <= top_k <= MAX_TOP_K:
             raise InvalidInput("top_k", f"top_k is a number from 1 to {MAX_TOP_K}.")
         if mode not in MODES:

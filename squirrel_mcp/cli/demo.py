@@ -98,7 +98,7 @@ def demo(as_json: bool) -> int:
         show_json({"ok": True, "seconds": seconds, "steps": screen.steps, "clientConfig": snippet_fields(found)})
         return Exit.OK
     click.echo(f"All of it was checked, in {seconds:.1f} s; the vault of this demo is deleted.")
-    click.echo(f"`{edition().command} init` makes yours, and prints what your client needs; for Claude Desktop, for one:")
+    click.echo(f"`{edition().command} init` makes yours, and prints what your client needs; for Claude Desktop:")
     click.echo(found.content, nl=False)
     return Exit.OK
 
@@ -204,7 +204,8 @@ async def _show_corrected(client: Client, screen: _Screen, step: int, memory_id:
     if now["id"] != memory_id or now["text"] != _CORRECTED or len(memory["history"]) != 1:
         raise _Failed("The corrected memory is not what is found, or its history is missing.")
     rows = [[str(each["revision"]), each["text"], each.get("reason", "")] for each in (memory, *memory["history"])]
-    screen.table(f"{step}. Corrected, with its history", (Column("revision"), Column("text", long=True), Column("why")), rows)
+    columns = (Column("revision"), Column("text", long=True), Column("why"))
+    screen.table(f"{step}. Corrected, with its history", columns, rows)
 
 
 async def _show_forgotten(client: Client, screen: _Screen, step: int, memory_id: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +15,9 @@ from squirrel_mcp.cli.output import json_option, progress, show_json
 from squirrel_mcp.cli.session import PassphraseSource, open_vault, require_vault
 from squirrel_mcp.errors import Conflict, InvalidInput, SquirrelError
 from squirrel_mcp.settings import Settings
+
+if TYPE_CHECKING:
+    from squirrel_mcp.sync.api_key import ApiKey
 
 
 @click.command()
@@ -44,16 +50,24 @@ def move(
 
     settings = Settings.read()
     local = replace(settings, api_base_url=None, api_key=None)
-    require_vault(local)
     moved = moving.moved_path(settings)
-    if moved.exists():
+    key = ApiKey(settings.api_key) if settings.api_key is not None else None
+    if key is None or not settings.vault_path.exists():
+        require_vault(local)
+    if moved.exists() and settings.vault_path.exists():
         raise Conflict(f"{moved} is left from an earlier move: put it somewhere else first. Nothing was moved.")
     destination = connecting.reach(settings, url, certificate)
-    key = ApiKey(settings.api_key) if settings.api_key is not None else None
     if key is not None and settings.api_base_url != destination.settings.api_base_url:
         raise InvalidInput("to", "SQUIRREL_API_BASE_URL and SQUIRREL_API_KEY belong to another server than --to names.")
     if start_over and key is None:
         raise InvalidInput("start_over", "--start-over takes the API key of the interrupted move in SQUIRREL_API_KEY.")
+    if key is not None and not start_over and _is_complete(local, destination, key):
+        account = replace(destination.settings, api_key=key.secret())
+        with open_vault(account) as vault:
+            moving.finish(local, vault)
+            fingerprint = vault.fingerprint()
+        return _tell(account, fingerprint, client, moved, as_json)
+    require_vault(local)
     token = "" if key is not None and not start_over else connecting.secret("invite", invite, "Invite")
     source = PassphraseSource(local)
     with open_vault(local, source) as vault:
@@ -72,22 +86,35 @@ def move(
         finally:
             to.close()
     account = replace(destination.settings, api_key=key.secret())
-    code, fingerprint = Exit.OK, None
     try:
         with open_vault(account, source) as vault:
             fingerprint = vault.fingerprint()
     except SquirrelError as error:
         # It is moved; what is told now is needed whatever else goes wrong.
-        code = of(error)
         asking.say(f"The vault is moved, but opening it there failed: {error}")
+        _tell(account, None, client, moved, as_json)
+        return of(error)
+    return _tell(account, fingerprint, client, moved, as_json)
+
+
+def _is_complete(local: Settings, destination: connecting.Destination, key: ApiKey) -> bool:
+    """Whether an earlier move has only the file left to set aside."""
+    from squirrel_mcp import moving, remote_vault
+
+    destination.keep_certificate()
+    with closing(remote_vault.transport(destination.settings)) as to:
+        return moving.is_complete(local, to, key)
+
+
+def _tell(account: Settings, fingerprint: str | None, client: str, moved: Path, as_json: bool) -> Exit:
     found = connecting.with_key(account, client)
     if as_json:
         show_json({**connecting.account_fields(account, fingerprint, found), "oldFile": str(moved)})
-        return code
+        return Exit.OK
     asking.say(f"The vault is moved to {account.api_base_url}.")
     asking.say(f"Its old file is {moved}, sealed as it was; delete it when the server has a backup.")
     connecting.show_account(account, fingerprint, found)
-    return code
+    return Exit.OK
 
 
 def _ask(settings: Settings, to: Settings, memories: int, entries: int) -> None:

@@ -221,7 +221,7 @@ def test_a_home_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         ("watcher: {extensions: [md]}\n", "1: watcher.extensions must be an ending with its dot, such as .md."),
         ("chunking: {max_tokens: 64, overlap_tokens: 64}\n", "1: chunking.overlap_tokens must be less than chunking."),
         ("api:\n  port: [1\nmcp: {}\n", "3: mcp: this is no YAML: "),
-        ("api:\n\tport: 1\n", "2: api: this is no YAML: found character '\\t'"),
+        ("api:\n\tport: 1\n", "2: port: this is no YAML: found character '\\t'"),
         ("api: {port: 1}\n---\napi: {}\n", "2: api: this is no YAML: but found another document."),
         ("api:\n  host: 'a\x07'\n", "2: host: a character that YAML does not allow."),
         ("api: &a\n  port: *b\n", "2: port: this is no YAML: found undefined alias"),

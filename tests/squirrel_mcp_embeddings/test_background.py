@@ -199,9 +199,7 @@ def test_what_other_models_have_made_goes_with_a_forgotten_memory(made: list[Ben
     assert dropped == [bench.file.path]
 
 
-def test_an_end_before_the_file_was_read_leaves_nothing_of_what_was_forgotten(
-    made: list[Bench], tmp_path: Path
-) -> None:
+def test_an_end_before_the_file_was_read_leaves_nothing_that_was_forgotten(made: list[Bench], tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     made.append(bench)
     loading, dropped = threading.Event(), list[Path | None]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from squirrel_mcp import opening
 from squirrel_mcp.cli import app
 from squirrel_mcp.opening import Unlocker
 from squirrel_mcp.settings import Settings
+from tests.e2e.account_server import AccountServer, account_server
 
 from ..conftest import CHEAP, PASSPHRASE
+from .devices import Device, NewDevice, account
 
 
 @dataclass(frozen=True)
@@ -63,3 +65,43 @@ def vault_dir(data_dir: Path) -> Path:
     settings = Settings(data_dir=data_dir)
     opening.open_vault(settings, Unlocker(lambda: PASSPHRASE), parameters=CHEAP).close()
     return data_dir
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountServer]:
+    """Plain http on loopback, for all tests of a file; nobody stops it."""
+    with account_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[AccountServer]:
+    """One that the test may stop."""
+    with account_server(tmp_path / "server") as running:
+        yield running
+
+
+@pytest.fixture
+def device(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> NewDevice:
+    """A device without anything."""
+    return lambda name: Device(tmp_path / name, {}, run, monkeypatch)
+
+
+@pytest.fixture
+def with_account(device: NewDevice, server: AccountServer) -> Device:
+    """A device with an empty account on the server."""
+    return account(device("laptop"), server)
+
+
+@pytest.fixture
+def local(device: NewDevice) -> Device:
+    """A vault on this machine with a corrected memory, a forgotten one, and a changed passphrase record."""
+    desk = device("desk")
+    settings = Settings(data_dir=desk.folder)
+    vault = opening.open_vault(settings, Unlocker(lambda: PASSPHRASE), parameters=CHEAP)
+    vault.change_passphrase(PASSPHRASE)
+    vault.close()
+    ids = [desk("add", text, "--json").json["id"] for text in ("one", "two", "three")]
+    desk("correct", ids[0], "one and a half", "--reason", "more of it")
+    desk("forget", ids[1], "--yes")
+    return desk
