@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqmd.config import Config
 from sqmd.embed import Embedder, choose
 from sqmd.errors import InvalidInput, NotIndexed, NotInIndex, SqmdError
-from sqmd.ingest import identity
-from sqmd.ingest.read import read
+from sqmd.ingest import identity, original
 from sqmd.rag import build_context
 from sqmd.search.results import Answer, Mode
 
@@ -64,12 +63,17 @@ class Service:
     """Thread-safe. Its parts are made when they are first needed."""
 
     def __init__(
-        self, config: Config, *, embedder: Embedder | None = None, clock: Callable[[], float] = time.time
+        self,
+        config: Config,
+        *,
+        embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.config = config
         self._clock = clock
         self._embedder = embedder
-        self._reranker: Reranker | None = None
+        self._reranker = reranker
         self._database: Database | None = None
         self._making = threading.RLock()
         self._jobs: dict[str, Job] = {}
@@ -144,8 +148,10 @@ class Service:
 
     def raw(self, file_id: str) -> str:
         """The text of a file of the index as it is on disk now. NotInIndex, Unreadable."""
-        row, _ = self.document(file_id)
-        return read(Path(row.file_path))
+        row = self._opened().file(file_id)
+        if row is None:
+            raise NotInIndex("There is no such document in the index.")
+        return original.text_of(row, self.config.paths.watch_dirs)
 
     def status(self) -> Status:
         """Never raises NotIndexed: that is what it tells."""
@@ -199,7 +205,7 @@ class Service:
         """Index in the background. InvalidInput for a path outside the folders of `watch_dirs`."""
         allowed = self.config.paths.watch_dirs
         for path in paths or ():
-            if not any(path.absolute().is_relative_to(folder) for folder in allowed) or ".." in path.parts:
+            if not original.is_inside(path, allowed):
                 raise InvalidInput("paths", f"{path} is in none of the folders of watch_dirs.")
         job = Job(uuid.uuid4().hex, tuple(paths or allowed), force)
         with self._making:
@@ -217,6 +223,11 @@ class Service:
                 raise NotInIndex("There is no such job.")
             return self._jobs[job_id]
 
+    def jobs(self) -> list[Job]:
+        """Those that are remembered, the latest first."""
+        with self._making:
+            return list(reversed(self._jobs.values()))
+
     def current_job(self) -> Job | None:
         """The one that is running, or waiting to."""
         with self._making:
@@ -231,6 +242,8 @@ class Service:
         except SqmdError as error:
             job.failure, job.status = str(error), "failed"
         finally:
+            if job.status == "running":  # whoever asks about it is not to wait for ever
+                job.failure, job.status = "It ended by a mistake in sqmd; the log has it.", "failed"
             job.completed_at = self._clock()
 
     def _drop_another_models(self, location: str) -> None:

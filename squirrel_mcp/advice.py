@@ -11,6 +11,7 @@ NO_RECOVERY_CODE = (
     "A person makes one with `squirrel-mcp recovery new`."
 )
 
+_SOURCE = "Put the right passphrase where this program takes it from."
 _AGAIN = (
     "A memory server reads a file, a command or the keyring again at the next call, and variables when its client is "
     "restarted."
@@ -18,10 +19,7 @@ _AGAIN = (
 _BACKUP = "Nothing was changed; put the vault file (on a server: its database) back from a backup."
 _PUT_BACK = "If it was put back from a backup, a person who knows that runs `squirrel-mcp accept-rollback`."
 _BY_CODE = {
-    "wrong_passphrase": f"Put the right passphrase where this program takes it from. {_AGAIN}",
-    "passphrase_refused": _AGAIN,
-    "passphrase_missing": _AGAIN,
-    "keys_changed": _AGAIN,
+    "wrong_passphrase": _SOURCE,
     "key_set_damaged": _BACKUP,
     "foreign_account": _BACKUP,
     "omission_detected": _BACKUP,
@@ -39,15 +37,17 @@ _BY_CODE = {
     "append_denied": "Nothing was stored; `squirrel-mcp status` tells whether the keys are still the ones known here.",
     "record_damaged": "Put the vault file back from a backup, or forget this memory.",
 }
+# Besides, where a server goes on running.
+_SERVING = dict.fromkeys(("wrong_passphrase", "passphrase_refused", "passphrase_missing", "keys_changed"), _AGAIN)
 
 
-def what_to_do(code: str) -> str:
-    """A sentence or two, or "" where the message says it already."""
-    return _BY_CODE.get(code, "")
+def what_to_do(code: str, *, serving: bool = True) -> str:
+    """A sentence or two, or "" where the message says it already; a command ends, a server (`serving`) goes on."""
+    return " ".join(filter(None, (_BY_CODE.get(code), _SERVING.get(code) if serving else None)))
 
 
-def explained(code: str, message: str) -> str:
+def explained(code: str, message: str, *, serving: bool = True) -> str:
     """What happened, ended as a sentence, and what to do about it."""
     ended = message if message.endswith((".", "!", "?", "`")) else f"{message}."
-    advice = what_to_do(code)
+    advice = what_to_do(code, serving=serving)
     return f"{ended} {advice}" if advice else ended

@@ -50,17 +50,17 @@ class Settings:
             # Falling back to a local vault would put memories where their owner does not look for them.
             raise ConfigurationError("SQUIRREL_API_KEY is set but SQUIRREL_API_BASE_URL is not; a server needs both.")
         return cls(
-            data_dir=_folder("SQUIRREL_DATA_DIR", data_dir) if data_dir else default_data_dir(),
+            data_dir=_absolute("SQUIRREL_DATA_DIR", data_dir) if data_dir else default_data_dir(),
             passphrase=environ.get("SQUIRREL_PASSPHRASE") or None,
-            passphrase_file=Path(file).expanduser() if file else None,
+            passphrase_file=_absolute("SQUIRREL_PASSPHRASE_FILE", file) if file else None,
             passphrase_command=environ.get("SQUIRREL_PASSPHRASE_COMMAND") or None,
             api_base_url=base_url,
             api_key=api_key,
-            ca_file=Path(ca_file).expanduser() if ca_file else None,
+            ca_file=_absolute("SQUIRREL_CA_FILE", ca_file) if ca_file else None,
             https_proxy=environ.get("SQUIRREL_HTTPS_PROXY") or None,
-            cache_dir=_folder("SQUIRREL_MEMORY_CACHE_DIR", cache_dir) if cache_dir else default_cache_dir(environ),
+            cache_dir=_absolute("SQUIRREL_MEMORY_CACHE_DIR", cache_dir) if cache_dir else default_cache_dir(environ),
             embeddings=environ.get("SQUIRREL_MEMORY_EMBEDDINGS", "").strip() != "0",
-            model_dir=_folder("SQUIRREL_MEMORY_MODEL_DIR", model_dir) if model_dir else None,
+            model_dir=_absolute("SQUIRREL_MEMORY_MODEL_DIR", model_dir) if model_dir else None,
             log_level=_log_level(environ.get("SQUIRREL_LOG_LEVEL")),
         )
 
@@ -94,12 +94,12 @@ def _filled(environ: Mapping[str, str], name: str) -> str | None:
     return value or None
 
 
-def _folder(name: str, value: str) -> Path:
+def _absolute(name: str, value: str) -> Path:
     if value.startswith("${"):
         raise ConfigurationError(f"{name} is a placeholder that was never filled in.")
     path = Path(value).expanduser()
     if not path.is_absolute():
-        # A client starts servers in a folder of its choice: a relative path would be another folder each time.
+        # A client starts servers in a folder of its choice: a relative path would be another place each time.
         raise ConfigurationError(f"{name} must be an absolute path.")
     return path
 

@@ -38,7 +38,7 @@ NOTHING_READ = "The model reads nothing in this query: it was searched by words 
 class HybridRanker(WordRanker):
     """A `WordRanker` that a model joins, with the vectors of its memories; both are brought by a `Background`.
 
-    patient: the first search has the model loaded, and searches wait for it; otherwise it is loaded beforehand.
+    patient: the model is loaded when it is first asked for, and waited for; otherwise it is loaded beforehand.
     """
 
     def __init__(self, *, patient: bool = False) -> None:
@@ -54,8 +54,8 @@ class HybridRanker(WordRanker):
 
     @property
     def model(self) -> str:
-        embedder = self._embedder
-        return embedder.model.id if embedder and not self._unavailable else ""
+        embedder, unavailable = self._model()
+        return embedder.model.id if embedder and not unavailable else ""
 
     @property
     def embedded(self) -> int:
@@ -171,11 +171,11 @@ class HybridRanker(WordRanker):
             self._changed.notify_all()
         return placed
 
-    def vectors_of(self, memories: Iterable[Memory]) -> list[tuple[str, int, NDArray[np.float32]]]:
+    def vectors_of(self, memories: Iterable[Memory]) -> list[tuple[str, int, NDArray[np.float16]]]:
         """(id, revision, vector) of those that are still current and have one."""
         with self._lock:
             return [
-                (memory.id, memory.revision, vectors.get(slot))
+                (memory.id, memory.revision, vectors.half(slot))
                 for memory in memories
                 if (slot := self._index.slot(memory.id)) is not None
                 and self._index.memory(slot) is memory
@@ -183,14 +183,14 @@ class HybridRanker(WordRanker):
                 and vectors.has_one(slot)
             ]
 
-    def current(self) -> list[tuple[str, int, NDArray[np.float32]]]:
+    def current(self) -> list[tuple[str, int, NDArray[np.float16]]]:
         """(id, revision, vector) of every memory that has one."""
         with self._lock:
             if self._vectors is None:
                 return []
             slots = np.flatnonzero(self._vectors.has(self._index.slots())).tolist()
             memories = map(self._index.memory, slots)
-            return [(m.id, m.revision, self._vectors.get(slot)) for m, slot in zip(memories, slots, strict=True)]
+            return [(m.id, m.revision, self._vectors.half(slot)) for m, slot in zip(memories, slots, strict=True)]
 
     def _take_in(self, batch: Sequence[Memory]) -> None:
         super()._take_in(batch)
@@ -224,14 +224,17 @@ class HybridRanker(WordRanker):
     def _settled(self) -> bool:
         return self._embedder is not None and not self._pending
 
+    def _model(self) -> tuple[Embedder | None, str]:
+        """The model, or None and why there is none; "" while it may still come."""
+        with self._changed:
+            if self._patient and self.background is not None:
+                self.background.begin()
+                self._changed.wait_for(lambda: self._embedder or self._unavailable or self._closed, LOADING_SECONDS)
+            return self._embedder, self._unavailable
+
     def _read(self, query: str) -> tuple[Vector | None, str]:
         """The query's vector, or None and why there is none."""
-        if self.background is not None:
-            self.background.begin()
-        with self._changed:
-            if self._patient:
-                self._changed.wait_for(lambda: self._embedder or self._unavailable or self._closed, LOADING_SECONDS)
-            embedder, unavailable = self._embedder, self._unavailable
+        embedder, unavailable = self._model()
         if unavailable or embedder is None:
             return None, unavailable or LOADING
         if not reads(query):

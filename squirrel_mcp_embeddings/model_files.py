@@ -19,7 +19,7 @@ from squirrel_mcp_embeddings import manifest
 from squirrel_mcp_embeddings.errors import ModelUnavailable
 from squirrel_mcp_embeddings.manifest import ManifestDamaged, Model, ModelFile
 
-__all__ = ["LoadedFiles", "ModelUnavailable", "own_home", "read", "read_tokenizer"]
+__all__ = ["LoadedFiles", "ModelUnavailable", "find", "listed", "own_home", "read", "read_tokenizer"]
 
 # Python has a name for what holds bytes, memory-mapped files among them, from 3.12 on.
 Buffer: TypeAlias = bytes | mmap
@@ -54,16 +54,25 @@ def read(model_dir: Path | None, home: Path | None = None) -> LoadedFiles:
     return LoadedFiles(model, weights, tokenizer)
 
 
-def read_tokenizer(model_dir: Path | None, home: Path | None = None) -> tuple[Model, bytes]:
-    """The model that `read` would find, and its tokenizer alone: it counts without a hundred megabytes of weights."""
+def read_tokenizer(model_dir: Path | None, home: Path | None = None) -> bytes:
+    """The tokenizer alone of what `read` would load: it counts without a hundred megabytes of weights."""
     model, folder = _first_there(model_dir, home)
-    return model, _checked(folder, model.tokenizer)
+    return _checked(folder, model.tokenizer)
+
+
+def find(model_dir: Path | None, home: Path | None = None) -> Model:
+    """The model that `read` would load, of which nothing is read."""
+    return _first_there(model_dir, home)[0]
+
+
+def listed(home: Path | None = None) -> tuple[Model, ...]:
+    """All models of the manifest, whether they are there or not. ModelUnavailable."""
+    return _manifest((own_home() if home is None else home) / manifest.NAME)
 
 
 def _first_there(model_dir: Path | None, home: Path | None) -> tuple[Model, Path]:
-    home = own_home() if home is None else home
-    models = _manifest(home / manifest.NAME)
-    folder = home / "model" if model_dir is None else model_dir
+    models = listed(home)
+    folder = (own_home() if home is None else home) / "model" if model_dir is None else model_dir
     for model in models:
         if all(os.path.lexists(folder / model.id / file.path) for file in model.files):
             return model, folder / model.id

@@ -39,10 +39,10 @@ class VectorTable:
         self._blocks[slot // _BLOCK][slot % _BLOCK] = vector
         self._has[slot] = True
 
-    def get(self, slot: int) -> NDArray[np.float32]:
-        """A copy of the vector of a slot that has one."""
-        vector: NDArray[np.float32] = self._blocks[slot // _BLOCK][slot % _BLOCK].copy()
-        return vector
+    def half(self, slot: int) -> NDArray[np.float16]:
+        """The vector of a slot that has one, in the precision of the file."""
+        vector: NDArray[np.float32] = self._blocks[slot // _BLOCK][slot % _BLOCK]
+        return vector.astype(np.float16)
 
     def clear(self, slot: int) -> None:
         """Let go of the vector of a slot, if there is one."""

@@ -45,6 +45,7 @@ def _no_vault_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
         for name in [name for name in os.environ if name.startswith("SQUIRREL_")]:
             patch.delenv(name)
         patch.setenv("SQUIRREL_DATA_DIR", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("SQUIRREL_MEMORY_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         # The keyring of whoever runs the tests is not asked either.
         patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
         yield

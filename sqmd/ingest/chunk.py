@@ -18,7 +18,7 @@ _CHARACTERS_OF_A_TOKEN = 10
 
 @dataclass(frozen=True, slots=True)
 class ChunkOptions:
-    """`max_tokens` is 16 or more. Of `overlap_tokens` at most half of `max_tokens` is used."""
+    """`max_tokens` is 16 or more. Of `overlap_tokens` at most half of what the breadcrumb leaves is used."""
 
     max_tokens: int = 512
     min_chars: int = 50
@@ -84,7 +84,8 @@ def _parts(section: Section, rendering: Rendering, options: ChunkOptions) -> Ite
         if tokens <= options.max_tokens:
             yield start, end, raw, text, tokens
             return
-    overlap = min(options.overlap_tokens, options.max_tokens // 2)
+    # With more, chunks would repeat more than they add.
+    overlap = min(options.overlap_tokens, rendering.room // 2)
     for run in cut_into_runs(section, rendering, options.max_tokens, options.min_chars, overlap):
         for raw, text in _texts(run, rendering, options, overlap):
             yield run.lead, run.end, raw, text, rendering.tokens(text)
@@ -97,7 +98,7 @@ def _texts(run: Run, rendering: Rendering, options: ChunkOptions, overlap: int) 
     line, number = rendering.line(run.start), run.start
 
     def tokens(part: str) -> int:
-        return rendering.tokens(rendering.around(number, number, part))
+        return rendering.size(rendering.around(number, number, part))
 
     budget = Budget(tokens, rendering.plain, options.max_tokens, overlap, options.min_chars)
     for first, last in cut_line(line, budget):

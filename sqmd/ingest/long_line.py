@@ -47,6 +47,7 @@ class _Cut:
         self._sentences = [found.end() for found in _SENTENCE.finditer(line)]
         self._words = [found.end() for found in _BLANKS.finditer(line)]
         self._around = budget.tokens("")
+        self._overlap_tokens = min(budget.overlap, (budget.limit - self._around) // 2)
         # Characters of a token, on the average of the line; each try corrects it.
         self._width = max(len(line) / max(1, budget.plain(line)), 0.01)
 
@@ -122,7 +123,7 @@ class _Cut:
 
     def _overlap(self, before: int, end: int, done: int) -> int:
         """Where the next piece begins: behind `before`, with what repeats [before, end) within the overlap."""
-        most = self._budget.overlap
+        most = self._overlap_tokens
         if most < 1 or done >= self._end:
             return done
         start = max(before + 1, end - int(most * self._width))

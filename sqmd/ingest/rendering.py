@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqmd.ingest.parse import Block, Section, is_blank
+
+# Of a token, on the average of a chunk. In prose it is 4 or 5.
+MOST_CHARACTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Rendering:
         self._last = section.line_end
         self.prefix = self._prefix(crumb)
         self._fences = [self._fence(block) for block in _fences(section.blocks)]
+        self._fence_starts = [fence.line_start for fence in self._fences]
 
     def raw(self, start: int, end: int) -> str:
         """The lines as they are in the file."""
@@ -62,9 +67,18 @@ class Rendering:
             found = self._counted[text] = self._count(text)
         return found
 
+    def size(self, text: str) -> int:
+        """The tokens, or more where a tokenizer makes one of a word without end: a picture in base64 is many chunks."""
+        return max(self.tokens(text), len(text) // MOST_CHARACTERS)
+
     def plain(self, text: str) -> int:
-        """Exact, without the special ones."""
-        return self._count(text) - self._base
+        """Without the special ones; otherwise as `size`."""
+        return max(self._count(text) - self._base, len(text) // MOST_CHARACTERS)
+
+    @property
+    def room(self) -> int:
+        """Tokens that are left for the lines of a chunk, if no fence is repeated."""
+        return self._max_tokens - self._base - self._cost(self.prefix)
 
     def estimate(self, start: int, end: int) -> int:
         """The sum of what is in `text(start, end)`: the tokens, or near them where a tokenizer looks beyond blanks."""
@@ -82,7 +96,8 @@ class Rendering:
 
     def inside_fence(self, line: int) -> Fence | None:
         """The fence that a cut behind `line` goes through."""
-        return next((fence for fence in self._fences if fence.line_start <= line < fence.line_end), None)
+        at = bisect_right(self._fence_starts, line) - 1
+        return self._fences[at] if at >= 0 and line < self._fences[at].line_end else None
 
     def chars(self, start: int, end: int) -> int:
         return len(self.raw(start, end).strip())

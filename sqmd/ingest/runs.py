@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -97,7 +98,7 @@ class _Cutter:
         return runs
 
     def _fits(self, start: int, end: int) -> bool:
-        return self._rendering.tokens(self._rendering.text(start, end)) <= self._limit
+        return self._rendering.size(self._rendering.text(start, end)) <= self._limit
 
     def _lead(self, start: int, before: Run | None) -> int:
         """The first line of the overlap; `start` if there is none. Never the whole run before."""
@@ -146,7 +147,7 @@ class _Cutter:
             return self._last
         blocks: Sequence[Block] = self._blocks
         while True:
-            torn = next((block for block in blocks if block.line_start <= reach < block.line_end), None)
+            torn = _cut_through(blocks, reach)
             if torn is None:
                 return reach
             if start < torn.line_start and self._may_begin_anew(start, torn):
@@ -179,7 +180,7 @@ class _Cutter:
         return max(line, start)
 
     def _is_between_blocks(self, end: int) -> bool:
-        return not any(block.line_start <= end < block.line_end for block in self._blocks)
+        return _cut_through(self._blocks, end) is None
 
     def _joined(self, first: Run, second: Run) -> Run | None:
         """Both in one, with the overlap of the first if there is room for it."""
@@ -207,3 +208,9 @@ class _Cutter:
                 return [replace(first, end=end), Run(start, start, second.end)]
             start -= 1
         return None
+
+
+def _cut_through(blocks: Sequence[Block], line: int) -> Block | None:
+    """The block of these that a cut behind `line` goes through."""
+    at = bisect_right(blocks, line, key=lambda block: block.line_start) - 1
+    return blocks[at] if at >= 0 and line < blocks[at].line_end else None

@@ -85,6 +85,8 @@ def run(
 
     name: how that one is started, where it is not the edition's own command.
     """
+    if not _has_streams():
+        return _fail(Exit.STORE, "file", "There is no standard output to write to; nothing was done.", args)
     _make_streams_safe()
     harden()
     try:
@@ -111,9 +113,39 @@ def run(
     except BrokenPipeError:
         return _broken_pipe().exit_code
     except OSError as error:
-        return _fail(Exit.STORE, "file", f"{error.filename or 'A file'} cannot be used: {error.strerror}.", args)
+        what = error.filename or "A file or the output"
+        return _fail(Exit.STORE, "file", f"{what} cannot be used: {error.strerror}.", args)
     except Exception as error:  # noqa: BLE001 - the last border: a person gets a sentence, not a traceback
         return _fail(Exit.BUG, "bug", _explain(error), args)
+
+
+def _has_streams() -> bool:
+    """Whether there is a stdout; what else is missing (`<&-`, `2>&-`) is replaced by nothing.
+
+    The descriptors are taken at once: a database that got the number of a missing one would be written to by `print`.
+    """
+    missing = [number for number in range(3) if not _is_open(number)]
+    for number in missing:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        if nothing != number:
+            os.dup2(nothing, number)
+            os.close(nothing)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as the process
+    had_stdout = sys.stdout is not None
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    return had_stdout
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _make_streams_safe() -> None:
@@ -125,11 +157,20 @@ def _make_streams_safe() -> None:
 
 def _fail(code: Exit, name: str, message: str, args: Sequence[str]) -> Exit:
     """What happened and what to do, on stderr; who asked for JSON gets it there too."""
-    message = escape(explained(name, message.rstrip()))
-    if "--json" in args:
-        click.echo(json.dumps({"error": {"code": name, "message": message}}))
-    click.echo(message, err=True)
+    message = escape(explained(name, message.rstrip(), serving=False))
+    _try_to_say(json.dumps({"error": {"code": name, "message": message}}) if "--json" in args else "", err=False)
+    _try_to_say(message, err=True)
     return code
+
+
+def _try_to_say(message: str, *, err: bool) -> None:
+    """A stream that takes nothing (a full disk) leaves the exit code to tell."""
+    try:
+        if message:
+            click.echo(message, err=err)
+        (sys.stderr if err else sys.stdout).flush()
+    except OSError:
+        _silence(2 if err else 1)
 
 
 def _explain(error: Exception) -> str:
@@ -150,6 +191,10 @@ def _wants_details() -> bool:
 
 
 def _broken_pipe() -> click.exceptions.Exit:
-    # What is still buffered would fail once more, with a message, when the interpreter ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _silence(1)
     return click.exceptions.Exit(Exit.BROKEN_PIPE)
+
+
+def _silence(number: int) -> None:
+    # What is still buffered would fail once more, with a message, when the interpreter ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)

@@ -104,6 +104,15 @@ def secret(name: str, given: str | None, question: str) -> str:
     return given.strip()
 
 
+def invite(given: str | None) -> str:
+    """The invite as `secret` gets it; InvalidInput for one that was mistyped."""
+    from squirrel_mcp.sync.api_key import check_invite
+
+    token = secret("invite", given, "Invite")
+    check_invite(token)
+    return token
+
+
 def wants_keyring(wanted: bool | None, *, asked: bool) -> bool:
     """Offer the keyring to who typed the passphrase; one that came from a source has its place."""
     if wanted is None:

@@ -15,7 +15,7 @@ def find_id(service: MemoryService, typed: str) -> str:
     if len(typed) >= _LENGTH:
         return typed
     if len(typed) < _SHORTEST:
-        raise InvalidInput("id", f"An id needs its first {_SHORTEST} digits at least.")
+        raise InvalidInput("id", f"Give the first {_SHORTEST} hex digits of the id, or more of it.")
     with service.vault(writing=False) as vault:
         known = {memory.id for memory in vault.memories} | vault.damaged.keys()
     found = sorted(memory_id for memory_id in known if memory_id.startswith(typed))

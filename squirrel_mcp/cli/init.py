@@ -103,7 +103,7 @@ def _on_server(
     if settings.api_key is not None:
         raise Conflict("SQUIRREL_API_KEY is set: there is an account already. Unset it to make another one.")
     destination = connecting.reach(settings, api, certificate)
-    token = connecting.secret("invite", invite, "Invite")
+    token = connecting.invite(invite)
     chosen, secret = _secrets(source, no_recovery)
     kept = connecting.wants_keyring(keyring, asked=source.asked)
     destination.keep_certificate()

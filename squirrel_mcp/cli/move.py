@@ -68,7 +68,7 @@ def move(
             fingerprint = vault.fingerprint()
         return _tell(account, fingerprint, client, moved, as_json)
     require_vault(local)
-    token = "" if key is not None and not start_over else connecting.secret("invite", invite, "Invite")
+    token = "" if key is not None and not start_over else connecting.invite(invite)
     source = PassphraseSource(local)
     with open_vault(local, source) as vault:
         if not yes:

@@ -22,6 +22,7 @@ from squirrel_mcp.cli.output import (
     show_table,
 )
 from squirrel_mcp.cli.session import open_service
+from squirrel_mcp.errors import InvalidInput
 from squirrel_mcp.memory import Memory, format_time, named_fields
 from squirrel_mcp.search.results import Filters, Hit
 from squirrel_mcp.service import MAX_LIMIT, Freshness, Order
@@ -60,6 +61,8 @@ def search(
     as_json: bool,
 ) -> int:
     """Find memories by words, the best match first."""
+    if not "".join(query).strip():
+        raise InvalidInput("query", "The query is empty; `squirrel-mcp list` shows all memories.")
     filters = Filters(category, entity, tags, moments.read("since", since), moments.read("until", until, end=True))
     with open_service() as service:
         answer = service.search(" ".join(query), limit=limit, filters=filters, near_misses=near_misses)

@@ -9,7 +9,7 @@ import click
 from squirrel_mcp.advice import explained
 from squirrel_mcp.cli.exits import Exit, of
 from squirrel_mcp.cli.output import json_option, local_time, show_facts, show_json
-from squirrel_mcp.cli.session import PassphraseSource, new_service, open_vault, require_vault, retry
+from squirrel_mcp.cli.session import PassphraseSource, edition, new_service, open_vault, require_vault, retry
 from squirrel_mcp.errors import ConfigurationError, SquirrelError
 from squirrel_mcp.memory import format_time
 from squirrel_mcp.service import Status
@@ -44,6 +44,8 @@ def status(seq: int | None, as_json: bool) -> int:
     except SquirrelError as error:
         code = of(error)
     try:
+        if code is Exit.OK and edition().by_meaning:
+            service.warm()  # whether there is a model is part of the answer
         found = service.status()
     finally:
         service.close()
@@ -76,7 +78,7 @@ def _is_stale(found: Status) -> bool:
 
 def _fields(found: Status, key_id: str | None) -> dict[str, Any]:
     """All keys are always there; what is not known is null."""
-    problem = {"code": found.problem[0], "message": explained(*found.problem)} if found.problem else None
+    problem = {"code": found.problem[0], "message": explained(*found.problem, serving=False)} if found.problem else None
     return {
         "unlocked": found.unlocked,
         "place": found.place,
@@ -92,6 +94,7 @@ def _fields(found: Status, key_id: str | None) -> dict[str, Any]:
         "lastExport": format_time(found.last_export) if found.last_export else None,
         "ranking": found.ranking,
         "model": found.model,
+        "embedded": found.embedded,
         "version": found.version,
     }
 
@@ -99,7 +102,7 @@ def _fields(found: Status, key_id: str | None) -> dict[str, Any]:
 def _facts(found: Status, key_id: str | None) -> list[tuple[str, str]]:
     facts = [("vault", found.place), ("API key", key_id or ""), ("unlocked", "yes" if found.unlocked else "no")]
     if found.problem:
-        facts.append(("problem", explained(*found.problem)))
+        facts.append(("problem", explained(*found.problem, serving=False)))
     if found.unlocked:
         if _is_stale(found):
             facts.append(("as of", local_time(found.last_sync) if found.last_sync else "unknown"))
@@ -111,5 +114,6 @@ def _facts(found: Status, key_id: str | None) -> list[tuple[str, str]]:
             ("recovery code", "yes" if found.recovery_code else "no: make one with `squirrel-mcp recovery new`"),
             ("last export", local_time(found.last_export) if found.last_export else "never"),
             ("ranking", f"{found.ranking} ({found.model})" if found.model else found.ranking),
+            ("embedded", str(found.embedded) if found.model else ""),
         ]
     return [*facts, ("version", found.version)]

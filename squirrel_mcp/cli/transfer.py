@@ -144,6 +144,8 @@ def _check_target(file: Path, data_dir: Path, overwrite: bool) -> None:
 
     It is written beside itself first, with `.new` after its name.
     """
+    if str(file) == "-":
+        raise InvalidInput("file", "An export is written to a file: give its name instead of -.")
     for path in (file, file.with_name(file.name + ".new")):
         try:
             mode = os.lstat(path).st_mode

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import zlib
 
-from squirrel_mcp.errors import ConfigurationError
+from squirrel_mcp.errors import ConfigurationError, InvalidInput
 
 _FORM = re.compile(r"sqn_([0-9A-Za-z]{12})_[0-9A-Za-z]{43}_([0-9A-Za-z]{6})", re.ASCII)
+_INVITE = re.compile(r"sqi_[0-9A-Za-z]{43}_([0-9A-Za-z]{6})", re.ASCII)
 _SYMBOLS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -36,6 +37,13 @@ class ApiKey:
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("an API key is not pickled")
+
+
+def check_invite(text: str) -> None:
+    """InvalidInput, which does not quote it, for anything but an invite (`sqi_<secret>_<check>`) without a slip."""
+    form = _INVITE.fullmatch(text)
+    if form is None or _check(text.rpartition("_")[0]) != form[1]:
+        raise InvalidInput("invite", "The invite is not complete or has a typing error: it looks like sqi_...")
 
 
 def _check(body: str) -> str:

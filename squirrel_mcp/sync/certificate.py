@@ -12,6 +12,8 @@ import httpcore
 from squirrel_mcp.errors import ConfigurationError, NotTrusted, StoreUnavailable
 from squirrel_mcp.sync.transport import CONNECT_SECONDS, DeadlineBackend, check_origin, proxy_options
 
+_MOST_NAMES = 20
+_NAME = re.compile(r"[0-9A-Za-z.:*_-]{1,253}", re.ASCII)  # whatever else a server puts there is not shown
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -41,6 +43,19 @@ def fetch(origin: str, expected: str, *, proxy: str | None = None) -> str:
     if sha256(der).hexdigest() != expected:
         raise NotTrusted("The server's certificate is not the one that the fingerprint names.")
     return ssl.DER_cert_to_PEM_cert(der)
+
+
+def names(origin: str, *, proxy: str | None = None) -> list[str]:
+    """The names and addresses in the certificate that is shown at `origin`, to tell people; nothing of it is checked."""
+    from cryptography import x509
+
+    try:
+        shown = x509.load_der_x509_certificate(_der(origin, proxy) or b"")
+        held = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
+        return []
+    found = [*held.get_values_for_type(x509.DNSName), *map(str, held.get_values_for_type(x509.IPAddress))]
+    return [name for name in found if _NAME.fullmatch(name)][:_MOST_NAMES]
 
 
 def _der(origin: str, proxy: str | None) -> bytes | None:

@@ -30,7 +30,7 @@ _REFUSALS = {
     "unknown_memory": "The server does not know this memory.",
     "too_large": "That is more than the server takes at once.",
     "malformed": "The server refused the request as malformed.",
-    "invite_refused": "The server does not accept this invite: it was used, or has expired.",
+    "invite_refused": "The server does not know this invite: it was used, has expired, or is for another server.",
 }
 
 

@@ -78,13 +78,12 @@ class Transport:
 
     def __init__(self, origin: str, *, ca_file: Path | None = None, proxy: str | None = None) -> None:
         self._origin = check_origin(origin)
+        # The key would pass a proxy in the clear on its way to http on this machine.
+        self._proxy = proxy if self._origin.startswith("https://") else None
         self._clock = DeadlineBackend()
         self._client = httpx.Client(
             base_url=self._origin,
-            # The key would pass a proxy in the clear on its way to http on this machine.
-            transport=_PoolTransport(
-                _tls(ca_file), self._clock, proxy if self._origin.startswith("https://") else None
-            ),
+            transport=_PoolTransport(_tls(ca_file), self._clock, self._proxy),
             follow_redirects=False,
             trust_env=False,
             headers={"Accept-Encoding": "identity", "User-Agent": "squirrel-mcp"},
@@ -112,7 +111,7 @@ class Transport:
         Tried again after a failure: the protocol makes every request safe to repeat.
         """
         if self._trouble is not None and monotonic() < self._not_before:
-            raise type(self._trouble)(f"{self._trouble} It is tried again shortly.")
+            raise type(self._trouble)(str(self._trouble))
         for attempt in range(1, _ATTEMPTS + 1):
             last = attempt == _ATTEMPTS
             # Raised out here: httpx's exceptions hold the request with its headers, and would travel on as a context.
@@ -180,13 +179,22 @@ class Transport:
     def _unreachable(self, error: Exception) -> StoreUnavailable:
         self._not_before = monotonic() + _jitter(self._pause)
         self._pause = min(2 * self._pause, _BACK_OFF[1])
-        if "CERTIFICATE_VERIFY_FAILED" in str(error) or isinstance(error.__cause__, ssl.SSLCertVerificationError):
-            self._trouble = NotTrusted(
-                "The server's certificate is not trusted: expired, self-signed or for another name."
-            )
+        refused = _refused_certificate(error)
+        if refused is not None:
+            self._trouble = NotTrusted(f"The server's certificate is not trusted: {self._why(refused.verify_code)}")
         else:
             self._trouble = StoreUnavailable("The server cannot be reached.")
         return type(self._trouble)(str(self._trouble))
+
+    def _why(self, code: int) -> str:
+        from squirrel_mcp.sync import certificate
+
+        # Behind a proxy over TLS it is not known which of the two certificates was refused.
+        reason = None if (self._proxy or "").startswith("https://") else _REASONS.get(code)
+        if reason == _OTHER_NAMES:
+            names = certificate.names(self._origin, proxy=self._proxy)
+            return f"{reason}: {', '.join(names) or 'none'}."
+        return reason or "it is expired, self-signed or for another name."
 
 
 class DeadlineBackend(httpcore.NetworkBackend):
@@ -321,9 +329,37 @@ def _tls(ca_file: Path | None) -> ssl.SSLContext:
     if ca_file is not None:
         try:
             context.load_verify_locations(cafile=str(ca_file))
-        except OSError:
+        except ssl.SSLError:
             raise ConfigurationError(f"The file {ca_file} holds no certificate that can be read.") from None
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError)
+            what = "is not there" if missing else f"cannot be read: {error.strerror}"
+            raise ConfigurationError(
+                f"The file of certificates that SQUIRREL_CA_FILE names, {ca_file}, {what}."
+            ) from None
     return context
+
+
+def _refused_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """What the system's check said, if that is why there is no connection."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error
+        error = error.__cause__
+    return None
+
+
+_OTHER_NAMES = "it is for other names"
+_UNKNOWN = (
+    "it is self-signed, or from an authority that this machine does not know; --certificate of `init` and `move`, or "
+    "SQUIRREL_CA_FILE, names one to believe."
+)
+_NOT_NOW = "it has expired or is not valid yet, or this machine's clock is wrong."
+# OpenSSL's X509_V_ERR_*: https://docs.openssl.org/3.0/man3/X509_STORE_CTX_get_error/
+_REASONS = {
+    9: _NOT_NOW, 10: _NOT_NOW, 18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 21: _UNKNOWN, 62: _OTHER_NAMES,
+    64: _OTHER_NAMES,
+}  # fmt: skip
 
 
 def _retry_after(value: str | None) -> float | None:

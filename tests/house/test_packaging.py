@@ -386,6 +386,20 @@ def test_the_installed_companion_reads_its_model_outside_the_checkout(with_compa
     assert (model, int(size)) in [(path.name, _weights(path)) for path in (ROOT / "model").iterdir() if path.is_dir()]
 
 
+def test_the_installed_companion_finds_by_meaning(with_companion: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "SQUIRREL_PASSPHRASE": "correct horse battery staple"}
+    environment |= {"SQUIRREL_DATA_DIR": str(tmp_path / "data"), "SQUIRREL_MEMORY_CACHE_DIR": str(tmp_path / "cache")}
+    environment.pop("PYTHONPATH", None)
+
+    def run(*args: str) -> str:
+        command = [str(with_companion / "python"), "-I", str(with_companion / "squirrel-mcp-embeddings"), *args]
+        return subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
+
+    run("add", "Ana takes oat milk in her coffee")
+    answer = json.loads(run("search", "What does she like to drink in the morning?", "--json"))
+    assert answer["ranking"] == "hybrid" and len(answer["hits"]) == 1
+
+
 def _weights(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*.onnx"))
 

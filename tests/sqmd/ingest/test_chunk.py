@@ -193,3 +193,18 @@ def test_a_section_that_fits_is_counted_once_and_none_is_counted_often() -> None
     large = parse("\n\n".join([para(90, f"n{number}") for number in range(500)]))
     chunk(large, "s", count, ChunkOptions())
     assert sum(asked) < 3.5 * sum(len(line) for line in large.lines)
+
+
+def test_a_word_without_end_is_not_one_chunk_though_it_is_one_token() -> None:
+    def count(text: str) -> int:
+        return 2 + len(text.split())
+
+    found = chunk(parse(f"![](data:image/png;base64,{'A' * 1_000_000})\n\ntext\n"), "s", count, ChunkOptions())
+    assert max(len(each.text) for each in found) <= 33 * 512
+    assert 60 <= len(found) <= 90
+
+
+@pytest.mark.parametrize("line", ["word " * 3000, "word\n" * 3000])
+def test_chunks_repeat_no_more_than_they_add(line: str) -> None:
+    found = chunks(f"# {para(40, 'h')}\n\n{line}", max_tokens=100, overlap=99)
+    assert sum(len(each.text_raw.split()) for each in found) < 2.5 * 3000

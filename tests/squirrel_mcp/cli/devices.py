@@ -12,6 +12,7 @@ import pytest
 
 from squirrel_mcp import remote_vault
 from squirrel_mcp.settings import Settings
+from squirrel_server.api_keys import make_invite
 from tests.e2e.account_server import AccountServer
 
 from ..conftest import CHEAP, PASSPHRASE
@@ -72,3 +73,8 @@ def texts(made: Device) -> list[str]:
 
 def files(made: Device) -> set[str]:
     return {path.name for path in made.folder.iterdir()} if made.folder.exists() else set()
+
+
+def invite(seed: str) -> str:
+    """A well-formed invite that no server knows; another one for each seed."""
+    return make_invite(lambda count: seed.encode().ljust(count, b".")[:count])[0]

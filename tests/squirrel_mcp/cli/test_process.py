@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -73,6 +74,56 @@ def test_a_reader_that_stops_reading_is_no_error(environment: dict[str, str]) ->
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == Exit.BROKEN_PIPE
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device there")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("list --json", Exit.STORE), ("list --all", Exit.STORE), ("list", Exit.STORE), ("nonsense --json", Exit.USAGE),
+     ("--help", Exit.STORE), ("search tea --limit 0", Exit.USAGE)],
+)  # fmt: skip
+@pytest.mark.parametrize("streams", [">/dev/full", "2>/dev/full >/dev/full"])
+def test_an_output_that_is_full_is_told_by_the_exit_code_and_no_traceback(
+    environment: dict[str, str], command: str, code: Exit, streams: str
+) -> None:
+    ran = _in_shell(environment, f"{command} {streams}")
+    assert ran.returncode == code and ran.stdout == b""
+    assert len(ran.stderr.splitlines()) == (0 if "2>" in streams else 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="about the descriptors of a POSIX shell")
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("list >&-", Exit.STORE, b"no standard output"),
+        ("list --json >&-", Exit.STORE, b"no standard output"),
+        ("status >&-", Exit.STORE, b"no standard output"),
+        ("list >&- 2>&- <&-", Exit.STORE, b""),
+        ("add - <&-", Exit.USAGE, b"empty"),
+        ("join - <&-", Exit.USAGE, b"empty"),
+        ("account delete <&-", Exit.USAGE, b"nobody to ask"),
+        ("nonsense 2>&-", Exit.USAGE, b""),
+        ("status <&-", Exit.OK, b""),
+        ("status 2>&- <&-", Exit.OK, b""),
+    ],
+)
+def test_a_stream_that_was_closed_is_a_sentence_and_not_a_bug(
+    environment: dict[str, str], command: str, code: Exit, said: bytes
+) -> None:
+    ran = _in_shell(environment, command)
+    assert ran.returncode == code and said in ran.stderr and len(ran.stderr.splitlines()) == (1 if said else 0)
+
+
+def test_what_is_saved_without_streams_is_whole(environment: dict[str, str]) -> None:
+    # A database on the number of a missing stream would be printed into.
+    assert _in_shell(environment, "add 'kept whole' 2>&- <&-").returncode == Exit.OK
+    listed = _in_shell(environment, "list --limit 1")
+    assert listed.returncode == Exit.OK and b"kept whole" in listed.stdout
+
+
+def _in_shell(environment: dict[str, str], command: str) -> subprocess.CompletedProcess[bytes]:
+    line = f"{shlex.join(COMMAND)} {command}"
+    return subprocess.run(["sh", "-c", line], env=environment, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize(("encoding", "args"), [("cp1252", ("list",)), ("cp950", ("search", "long"))])

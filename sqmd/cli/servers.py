@@ -1,0 +1,56 @@
+"""The two servers: for programs and browsers, and for agents."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import click
+
+from sqmd.cli.exits import Exit
+from sqmd.cli.options import config_option, loaded
+from sqmd.escaping import one_line
+
+_CLOSING = 2.0  # seconds that an indexing has to come to an end; it is safe against being killed
+
+
+@click.command()
+@click.option("--host", help="The address to listen at; api.host otherwise.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="api.port otherwise; 0: any that is free.")
+@config_option
+def serve(host: str | None, port: int | None, config_file: Path | None) -> int:
+    """Serve the REST API and the search page, and index what changes meanwhile."""
+    config = loaded(config_file).config
+    from sqmd.api import serving
+    from sqmd.service import Service
+    from sqmd.watch import following
+
+    service = Service(config)
+    try:
+        with following(service, say):
+            serving.serve(service, host or config.api.host, config.api.port if port is None else port)
+    finally:
+        closing = threading.Thread(target=service.close, daemon=True)
+        closing.start()
+        closing.join(_CLOSING)
+    return Exit.OK
+
+
+@click.command()
+@click.option("--transport", type=click.Choice(("stdio", "sse", "http")), help="mcp.transport otherwise.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Of sse and http; mcp.sse_port otherwise.")
+@config_option
+def mcp(transport: str | None, port: int | None, config_file: Path | None) -> int:
+    """Serve agents over MCP: on stdin and stdout, or on a port of this machine."""
+    config = loaded(config_file).config
+    from sqmd.mcp_server.lifecycle import serve_http, serve_stdio
+
+    chosen = transport or config.mcp.transport
+    if chosen == "stdio":
+        return serve_stdio(config)
+    return serve_http(config, chosen, config.mcp.sse_port if port is None else port)
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    click.echo(one_line(message), err=True)

@@ -1,0 +1,35 @@
+"""The file behind a row of the index, which may have become something else since it was indexed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqmd.errors import Unreadable
+from sqmd.ingest import identity
+from sqmd.ingest.read import decode, read_bytes
+from sqmd.store.schema import FileRow
+
+
+def text_of(row: FileRow, folders: Sequence[Path]) -> str:
+    """The text of that file as it is on disk now. Unreadable, also for a link that leads where nobody indexed.
+
+    folders: what may be read through links. Elsewhere a link is followed only to the very bytes that were indexed,
+    so that one that took the file's place, or a folder's above it, shows nothing that a search would not.
+    """
+    path = Path(row.file_path)
+    real = Path(os.path.realpath(path))
+    raw = read_bytes(real)
+    # Who follows no link, or stays inside, reads what belongs to the index.
+    if real != path and not is_inside(real, folders) and identity.bytes_hash(raw) != row.file_hash:
+        raise Unreadable(path, "it is a link to what is not in the index")
+    return decode(path, raw)
+
+
+def is_inside(path: Path, folders: Sequence[Path]) -> bool:
+    """Whether an absolute path, links followed, is one of these folders or below one."""
+    if not path.is_absolute() or "\0" in str(path):
+        return False
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)

@@ -1,0 +1,377 @@
+"""Follows folders: what changes in them is indexed a moment after it has come to rest.
+
+The operating system tells what changed (watchfiles). Every half a minute that is compared with what is there; where a
+change was not told, as on most network drives, the folder is looked through every second from then on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from sqmd.errors import IndexBusy, NoSuchPath, NotIndexed, SqmdError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sqmd.config import Config
+    from sqmd.indexer import Summary
+    from sqmd.service import Service
+    from sqmd.store.schema import FileRow
+
+Native = Callable[[Path, bool, threading.Event], Iterator[set[Path]]]
+_Snapshot = dict[Path, tuple[int, int]]  # (mtime in nanoseconds, size)
+
+CHECK_SECONDS = 30.0
+POLL_SECONDS = 1.0
+_GRACE = 2.0  # seconds that an event may take to arrive
+_TICK = 200  # milliseconds until the operating system's events are asked for again
+_READY = 2.0  # seconds that a server waits for that
+_RETRY = 30.0  # seconds after a failure that will not be over at once
+_AT_MOST = 10  # debounce times: who writes without a pause is indexed nevertheless
+_ENDING = 2.0  # seconds that the threads have to end in; an indexing is safe against being cut off
+
+
+class Indexes(Protocol):
+    """What a watcher needs of the service."""
+
+    config: Config
+    watching: bool
+
+    def index(self, paths: Sequence[Path], *, stop: Callable[[], bool] | None = None) -> Summary: ...
+
+    def files(self, prefix: str = "") -> list[FileRow]: ...
+
+
+class Watcher:
+    """Watches `roots`, folders or files, from `start` to `stop`; also a context.
+
+    say: is told, once each, what goes wrong. indexed: is given the summary of each run. rescan: begin with a run, for
+    what changed before.
+    """
+
+    def __init__(
+        self,
+        service: Indexes,
+        roots: Sequence[Path],
+        *,
+        say: Callable[[str], None],
+        indexed: Callable[[Summary], None] = lambda _: None,
+        rescan: bool = False,
+        native: Native | None = None,
+        check_seconds: float = CHECK_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._service = service
+        self.stopped = threading.Event()
+        self._said: set[str] = set()
+        self._say = say
+        self._indexed = indexed
+        source, times = native or told_by_the_system, (check_seconds, poll_seconds)
+        absolute = dict.fromkeys(Path(os.path.abspath(root)) for root in roots)
+        self._roots = [_Root(root, self, service, source, times, rescan) for root in absolute]
+        self._threads = [threading.Thread(target=each.run, name="watching", daemon=True) for each in self._roots]
+
+    def start(self) -> None:
+        self._service.watching = True
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Returns when all has come to rest, or after a few seconds."""
+        self.stopped.set()
+        self._service.watching = False
+        deadline = time.monotonic() + _ENDING
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def ready(self, timeout: float | None = None) -> bool:
+        """Wait until whatever changes from now on is noticed."""
+        return all(root.ready.wait(timeout) for root in self._roots)
+
+    def __enter__(self) -> Watcher:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def say_once(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            self._say(message)
+
+    def report(self, summary: Summary) -> None:
+        for path, reason in summary.failed:
+            self.say_once(f"{path}: {reason}")
+        self._indexed(summary)
+
+
+class _Root:
+    """One root in a thread of its own. What is to be done is `_files`, or `_all` of it."""
+
+    def __init__(
+        self,
+        root: Path,
+        watcher: Watcher,
+        service: Indexes,
+        source: Native,
+        seconds: tuple[float, float],
+        rescan: bool,
+    ) -> None:
+        from sqmd.ingest.scan import Selection
+
+        self._watcher, self._service, self._source = watcher, service, source
+        self._root, self._stopped = root, watcher.stopped
+        settings = service.config.watcher
+        self._settings = settings
+        self._selection = Selection(root, settings.extensions, settings.ignore_patterns)
+        self._debounce = settings.debounce_ms / 1000
+        self._check_seconds, self._poll_seconds = seconds
+        self._polling = settings.poll
+        self.ready = threading.Event()
+        self._files: set[Path] = set()
+        self._all = rescan
+        self._first = self._last = time.monotonic() if rescan else 0.0
+        self._not_before = 0.0
+        self._is_file = False
+
+    def run(self) -> None:
+        away = False
+        while not self._stopped.is_set():
+            if not self._root.exists():
+                # It may be a drive that is unplugged: what is indexed of it stays.
+                self._watcher.say_once(f"{self._root} is not there; it is watched as soon as it is.")
+                away = True
+                self.ready.set()
+                self._stopped.wait(self._poll_seconds)
+                continue
+            if away:
+                away = False
+                self._note_all()
+            self._is_file = self._root.is_file()
+            try:
+                self._follow(self._looked_through() if self._polling else self._native())
+            except (OSError, RuntimeError) as error:  # of watchfiles, such as too many folders for the system
+                if self._polling:
+                    self._watcher.say_once(f"{self._root} cannot be watched at present: {_reason(error)}.")
+                    self._stopped.wait(self._poll_seconds)
+                else:
+                    self._poll(f"the system cannot tell its changes ({_reason(error)})")
+
+    def _follow(self, changes: Iterator[set[Path]]) -> None:
+        """Until the root goes or is another one, or the way of watching changes."""
+        check: _Check | None = None
+        told: set[Path] = set()
+        for paths in changes:
+            if self._stopped.is_set():
+                return
+            self.ready.set()
+            told |= paths
+            if self._note(paths):
+                return
+            self._index_if_due()
+            if not self._root.exists():
+                return
+            if self._polling:
+                continue
+            if check is None:  # not before the system tells: what is in here may not have been told
+                check = _Check(self._snapshot(), self._check_seconds)
+            elif check.is_due():
+                if check.untold(self._snapshot(), told):
+                    self._poll("its changes are not told by the system")
+                    return
+                told = set()
+
+    def _poll(self, why: str) -> None:
+        self._polling = True
+        self._note_all()
+        self._watcher.say_once(f"{self._root} is looked through every second: {why}.")
+
+    def _native(self) -> Iterator[set[Path]]:
+        folder = self._root if self._root.is_dir() else self._root.parent
+        real = os.path.realpath(folder)
+        for paths in self._source(folder, not self._is_file, self._stopped):
+            # Systems differ in whether they tell the path that was asked for or the one behind the links.
+            yield {folder / path.relative_to(real) if path.is_relative_to(real) else path for path in paths}
+
+    def _looked_through(self) -> Iterator[set[Path]]:
+        before = self._snapshot()
+        yield set()
+        wait = self._poll_seconds
+        while not self._stopped.wait(wait):
+            began = time.monotonic()
+            after = self._snapshot()
+            # No more than a twentieth of one core.
+            wait = max(self._poll_seconds, 19 * (time.monotonic() - began))
+            yield _differing(before, after)
+            before = after
+
+    def _snapshot(self) -> _Snapshot:
+        from sqmd.ingest.scan import scan
+
+        settings = self._settings
+        with suppress(SqmdError):
+            found = scan(self._root, settings.extensions, settings.ignore_patterns, lambda *_: None)
+            return {each.path: (each.mtime_ns, each.size) for each in found}
+        return {}
+
+    def _note(self, paths: Iterable[Path]) -> bool:
+        """Take in what changed; whether the root itself did, so that it has to be watched anew."""
+        known: list[str] | None = None
+        for path in paths:
+            if self._is_file:
+                if path == self._root:
+                    self._note_file(path)
+            elif path == self._root:
+                self._note_all()
+                return True
+            elif not path.is_relative_to(self._root):  # behind a link to another folder
+                if self._selection.is_markdown(path.name):
+                    self._note_all()
+            elif self._is_ignored(path):
+                continue
+            elif path.is_dir():
+                # It came, with what is in it, or its permissions changed.
+                if any(map(self._selection.holds, _files_below(path))):
+                    self._note_all()
+            elif self._selection.holds(path):
+                self._note_file(path)
+            elif not path.exists():
+                # Perhaps a folder that went with what was in it.
+                known = self._known() if known is None else known
+                if any(each.startswith(f"{path}{os.sep}") for each in known):
+                    self._note_all()
+        return False
+
+    def _note_file(self, path: Path) -> None:
+        if path.is_symlink() or not path.exists():
+            self._note_all()  # only with the others is it seen what moved, and which links count
+        else:
+            self._files.add(path)
+            self._touch()
+
+    def _note_all(self) -> None:
+        self._all = True
+        self._touch()
+
+    def _touch(self) -> None:
+        self._last = time.monotonic()
+        self._first = self._first or self._last
+
+    def _is_ignored(self, path: Path) -> bool:
+        parts = path.relative_to(self._root).parts
+        folders = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        return any(self._selection.ignores(each, folder=True) for each in folders)
+
+    def _known(self) -> list[str]:
+        with suppress(NotIndexed):
+            return [row.file_path for row in self._service.files(str(self._root))]
+        return []
+
+    def _index_if_due(self) -> None:
+        now = time.monotonic()
+        rests = now - self._last >= self._debounce or now - self._first >= _AT_MOST * self._debounce
+        if not self._first or not rests or now < self._not_before:
+            return
+        files, everything = self._files, self._all
+        self._files, self._all, self._first = set(), False, 0.0
+        try:
+            paths = [self._root] if everything else sorted(files)
+            self._watcher.report(self._service.index(paths, stop=self._stopped.is_set))
+        except NoSuchPath:  # it went while it waited
+            self._note_all()
+        except SqmdError as error:
+            if not isinstance(error, IndexBusy):
+                self._watcher.say_once(str(error))
+            self._not_before = now + (max(self._debounce, 1.0) if isinstance(error, IndexBusy) else _RETRY)
+            self._files |= files
+            self._all |= everything
+            self._touch()
+
+
+class _Check:
+    """Whether changes are told: what differs from one look to the next must have been."""
+
+    def __init__(self, snapshot: _Snapshot, seconds: float) -> None:
+        self._before, self._seconds = snapshot, seconds
+        self._doubtful: set[Path] = set()
+        self._next = time.monotonic() + seconds
+
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    def untold(self, now: _Snapshot, told: set[Path]) -> set[Path]:
+        """What changed, was not told before this look, and was not told within the grace after it."""
+        lost = {path for path in self._doubtful if not _is_told(path, told)}
+        changed = _differing(self._before, now)
+        self._doubtful = {path for path in changed if not _is_told(path, told)}
+        self._before = now
+        self._next = time.monotonic() + (min(_GRACE, self._seconds) if self._doubtful else self._seconds)
+        return lost
+
+
+def told_by_the_system(folder: Path, recursive: bool, stopped: threading.Event) -> Iterator[set[Path]]:
+    """The paths that changed in `folder`, or none of them, several times a second."""
+    import watchfiles
+
+    for changes in watchfiles.watch(
+        folder, watch_filter=None, debounce=_TICK, step=50, stop_event=stopped, rust_timeout=_TICK,
+        yield_on_timeout=True, raise_interrupt=False, force_polling=False, recursive=recursive,
+        ignore_permission_denied=True,
+    ):  # fmt: skip
+        yield {Path(path) for _, path in changes}
+
+
+@contextmanager
+def following(service: Service, say: Callable[[str], None]) -> Iterator[None]:
+    """What a server does beside serving: a run over `watch_dirs` in the background, and then what changes in them.
+
+    With the watcher disabled there is a run only where nothing is indexed yet.
+    """
+    roots = service.config.paths.watch_dirs
+    if not service.config.watcher.enabled:
+        begin(service, say, only_first=True)
+        yield
+        return
+    with Watcher(service, roots, say=say) as watcher:
+        watcher.ready(_READY)  # before the run, so that nothing is missed between the two
+        begin(service, say)
+        yield
+
+
+def begin(service: Service, say: Callable[[str], None], *, only_first: bool = False) -> None:
+    """Start a run over those of `watch_dirs` that are there."""
+    try:
+        if only_first and service.status().indexed:
+            return
+    except SqmdError as error:
+        say(str(error))
+        return
+    present = [root for root in service.config.paths.watch_dirs if root.exists()]
+    if present:
+        service.trigger(present)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent) / name for name in names)
+
+
+def _differing(before: _Snapshot, after: _Snapshot) -> set[Path]:
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+
+
+def _is_told(path: Path, told: set[Path]) -> bool:
+    return path in told or not told.isdisjoint(path.parents)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).split("\n")[0].rstrip(".")
