@@ -174,7 +174,7 @@ class Indexer:
         try:
             raw = read_bytes(path)
             digest = identity.bytes_hash(raw)
-            if not force and before is not None and before.file_hash == digest:
+            if not force and before is not None and before.status != "error" and before.file_hash == digest:
                 return None
             made = chunk(parse(decode(path, raw)), path.stem, self._embedder.count_tokens, self._options)
             chunks = [self._row(found, digest, each) for each in made]

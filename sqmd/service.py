@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sqmd import original
 from sqmd.config import Config
 from sqmd.embed import Embedder, choose
 from sqmd.errors import InvalidInput, NotIndexed, NotInIndex, SqmdError
-from sqmd.ingest import identity, original
+from sqmd.ingest import identity
 from sqmd.rag import build_context
 from sqmd.search.results import Answer, Mode
 
@@ -205,7 +206,7 @@ class Service:
         """Index in the background. InvalidInput for a path outside the folders of `watch_dirs`."""
         allowed = self.config.paths.watch_dirs
         for path in paths or ():
-            if not original.is_inside(path, allowed):
+            if ".." in path.parts or not original.is_inside(path, allowed):
                 raise InvalidInput("paths", f"{path} is in none of the folders of watch_dirs.")
         job = Job(uuid.uuid4().hex, tuple(paths or allowed), force)
         with self._making:
@@ -232,6 +233,11 @@ class Service:
         """The one that is running, or waiting to."""
         with self._making:
             return next((job for job in self._jobs.values() if job.status in ("queued", "running")), None)
+
+    def latest_job(self) -> Job | None:
+        """The one that was triggered last, whatever became of it."""
+        with self._making:
+            return next(reversed(self._jobs.values()), None)
 
     def _work(self, job: Job) -> None:
         job.started_at = self._clock()

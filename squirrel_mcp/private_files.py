@@ -190,4 +190,5 @@ def explained(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise StoreFull(f"There is no space left to write {path}.") from None
-        raise StoreUnavailable(f"{path} cannot be used: {error.strerror}.") from None
+        what = "written" if error.errno == errno.EROFS else "used"
+        raise StoreUnavailable(f"{path} cannot be {what}: {error.strerror}.") from None

@@ -20,6 +20,8 @@ def back_up(source: Path, target: Path) -> int:
 
     The copy appears as a whole or not at all. An earlier copy is replaced; any other file is not.
     """
+    if str(target) == "-":
+        raise BackupFailed("A backup is written to a file: give its name instead of -.")
     if not _is_ours(source):
         raise BackupFailed(f"{source} is no Squirrel database.")
     if target.exists() and (target.samefile(source) or not _is_ours(target)):

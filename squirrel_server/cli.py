@@ -16,6 +16,7 @@ import platformdirs
 from squirrel_server.store import StoreError
 
 if TYPE_CHECKING:
+    from squirrel_server.http.serving import Certificate
     from squirrel_server.store.server_store import ServerStore
 
 _PORT = 8377
@@ -97,6 +98,8 @@ def serve(
 
     if (tls_cert is None) != (tls_key is None) or (tls_cert and tls_self_signed):
         raise click.UsageError("Give --tls-cert and --tls-key together, or --tls-self-signed alone.")
+    if behind_proxy and (tls_self_signed or tls_cert):
+        raise click.UsageError("With --behind-proxy the proxy does TLS: leave out the --tls options.")
     if not all(map(tls.is_name, names)):
         raise click.UsageError("A --tls-name is an address or a host's name in ASCII, such as xn--nts-hoa.example.org.")
     if names and not tls_self_signed:
@@ -110,20 +113,19 @@ def serve(
     options = ServerOptions(url, Rate(*key_rate), Rate(*address_rate), behind_proxy, metrics)
     certificate = serving.Certificate(tls_cert, tls_key) if tls_cert else None
     if tls_self_signed:
-        _make_folder(data_dir)
-        path = data_dir / tls.FILE
-        tls.self_signed(path, [*tls.own_names(host), *names])
-        if missing := tls.names_missing(path, names):
-            _fail(f"{path} was made without {', '.join(missing)}. Delete it for a new one; every device joins again.")
-        certificate = serving.Certificate(path)
+        certificate = serving.Certificate(_own_certificate(data_dir, host, names))
+    elif certificate is not None:
+        _check(certificate)
     _open(url).close()  # migrate it once and say here what is wrong with it, rather than in every worker
     try:
         listening = serving.listen(host, port)
     except OSError as error:
         _fail(f"Cannot listen at {host} port {port}: {error.strerror or error}.")
     shown, number = listening.getsockname()[:2]
-    scheme = "https" if certificate else "http"
-    click.echo(f"Squirrel server at {scheme}://{f'[{shown}]' if ':' in shown else shown}:{number}")
+    # 0.0.0.0 is an address to listen at, and nowhere to go.
+    others = [*names, *tls.reachable(certificate.certificate)] if certificate and shown in tls.EVERYWHERE else []
+    for name in dict.fromkeys(others or [shown]):
+        click.echo(_address("https" if certificate else "http", name, number))
     if certificate:
         click.echo(f"Certificate SHA-256 {tls.fingerprint(certificate.certificate)}")
     sys.stdout.flush()
@@ -171,6 +173,37 @@ def backup(file: Path, database: str | None, data_dir: Path) -> None:
     except BackupFailed as error:
         _fail(str(error))
     click.echo(f"{file}: {size:,} bytes")
+
+
+def _address(scheme: str, name: str, port: int) -> str:
+    return f"Squirrel server at {scheme}://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def _own_certificate(data_dir: Path, host: str, names: tuple[str, ...]) -> Path:
+    """The self-signed one, made at the first start."""
+    from squirrel_server.http import serving, tls
+
+    _make_folder(data_dir)
+    path = data_dir / tls.FILE
+    try:
+        tls.self_signed(path, dict.fromkeys([*names, *tls.own_names(host)]))
+    except OSError as error:
+        _fail(f"{path} cannot be made: {error.strerror}.")
+    _check(serving.Certificate(path))
+    if missing := tls.names_missing(path, names):
+        _fail(f"{path} was made without {', '.join(missing)}. Delete it for a new one; every device joins again.")
+    if host in tls.EVERYWHERE and (missing := tls.names_missing(path, tls.own_addresses())):
+        click.echo(f"{path} was made without {', '.join(missing)}: clients will not trust it there.", err=True)
+    return path
+
+
+def _check(certificate: Certificate) -> None:
+    from squirrel_server.http import tls
+
+    try:
+        tls.check_files(certificate.certificate, certificate.key)
+    except ValueError as error:
+        _fail(str(error))
 
 
 def _url(database: str | None, data_dir: Path, *, make: bool = True) -> str:

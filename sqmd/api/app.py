@@ -14,11 +14,9 @@ from sqmd.api.admission import Admission
 from sqmd.api.gate import Gate, reply
 from sqmd.api.hosts import Hosts
 from sqmd.api.metrics import Metrics
-from sqmd.api.openapi import document
+from sqmd.api.openapi import PREFIX, document
 from sqmd.api.problems import ROUTING, Problem
 from sqmd.service import Service
-
-PREFIX = "/api/v1"
 
 
 def create_app(service: Service, host: str) -> FastAPI:
@@ -50,7 +48,7 @@ def create_app(service: Service, host: str) -> FastAPI:
         index_routes.router(service, gate, metrics),
         state_routes.router(service, gate, metrics),
     ):
-        app.include_router(routes, prefix=PREFIX)
+        app.include_router(routes)
     app.include_router(page_routes.router())
 
     @app.get(f"{PREFIX}/openapi.json", include_in_schema=False)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from sqmd.api.gate import Gate, reply
-from sqmd.api.openapi import described
+from sqmd.api.openapi import PREFIX, described
 from sqmd.api.shapes import ChunkShape, DocumentReply, DocumentShape, DocumentsReply, DocumentsRequest, Nothing
 from sqmd.api.times import written
 from sqmd.service import Service
@@ -17,7 +17,7 @@ from sqmd.store.schema import FileRow
 
 def router(service: Service, gate: Gate) -> APIRouter:
     """/documents and what is below."""
-    routes = APIRouter()
+    routes = APIRouter(prefix=PREFIX)
 
     @routes.get(
         "/documents", **described("Files of the index by path, a page of them", DocumentsReply, query=DocumentsRequest)
@@ -54,9 +54,7 @@ def router(service: Service, gate: Gate) -> APIRouter:
     )
     async def raw(request: Request) -> Response:
         file_id = request.path_params["file_id"]
-        return await gate.get(
-            request, lambda _: Response(service.raw(file_id), media_type="text/markdown"), Nothing
-        )
+        return await gate.get(request, lambda _: Response(service.raw(file_id), media_type="text/markdown"), Nothing)
 
     return routes
 

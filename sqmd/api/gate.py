@@ -53,9 +53,7 @@ def _translated(work: Callable[[AnyShape], Response], asked: AnyShape) -> Respon
 def _pairs(request: Request) -> list[tuple[str, str]]:
     raw: bytes = request.scope["query_string"]
     try:
-        return parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS
-        )
+        return parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         raise invalid("The query string is not percent-encoded UTF-8, or has too many parameters.") from None
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from sqmd.api.gate import Gate, reply
 from sqmd.api.metrics import Metrics
-from sqmd.api.openapi import described
+from sqmd.api.openapi import PREFIX, described
 from sqmd.api.shapes import IndexStatus, JobShape, JobsReply, Nothing, TriggerReply, TriggerRequest
 from sqmd.api.times import written
 from sqmd.service import Job, Service
@@ -18,13 +18,11 @@ from sqmd.service import Job, Service
 
 def router(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
     """/index and what is below."""
-    routes = APIRouter()
+    routes = APIRouter(prefix=PREFIX)
 
     @routes.post(
         "/index/trigger",
-        **described(
-            "Index in the background", TriggerReply, status=202, body=TriggerRequest, body_needed=False
-        ),
+        **described("Index in the background", TriggerReply, status=202, body=TriggerRequest, body_needed=False),
     )
     async def trigger(request: Request) -> Response:
         return await gate.post(request, started, TriggerRequest)

@@ -53,7 +53,7 @@ class Metrics:
         self._search_times = _Times()
         self._results = self._jobs = 0
         self._registry = CollectorRegistry()
-        self._registry.register(_Prometheus(self))  # type: ignore[arg-type]
+        self._registry.register(_Prometheus(self))
         ProcessCollector(registry=self._registry)
 
     @property

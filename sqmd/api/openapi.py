@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from sqmd.api.shapes import REPLIES, REQUESTS, Error, Nothing, Shape
 
+PREFIX = "/api/v1"  # of every route but the page's
 _REFERENCE = "#/components/schemas/{model}"
 _ANYWHERE = (400, 401, 403, 404, 405, 409, 422, 500, 503)
 _WITH_BODY = (408, 413, 415)

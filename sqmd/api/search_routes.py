@@ -9,14 +9,14 @@ from starlette.responses import Response
 
 from sqmd.api.gate import Gate, reply
 from sqmd.api.metrics import Metrics
-from sqmd.api.openapi import described
+from sqmd.api.openapi import PREFIX, described
 from sqmd.api.shapes import SearchReply, SearchRequest
 from sqmd.service import Service
 
 
 def router(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
     """/search, the same by GET and by POST."""
-    routes = APIRouter()
+    routes = APIRouter(prefix=PREFIX)
 
     def search(asked: SearchRequest) -> Response:
         given = asked.model_fields_set

@@ -24,9 +24,7 @@ _CONNECTIONS = 200  # beyond that 503 at once
 _HEAD_BYTES = 256 * 1024  # of a request: a query of 10,000 characters is up to 120,000 bytes when percent-encoded
 
 
-def serve(
-    service: Service, host: str, port: int, *, announce: Callable[[str], None] = lambda line: None
-) -> None:
+def serve(service: Service, host: str, port: int, *, announce: Callable[[str], None] = lambda line: None) -> None:
     """Answer until SIGTERM or SIGINT; then requests that are under way have 3 seconds, and this returns.
 
     port 0: any that is free. announce: told the page's address once connections are taken, and in a second line what

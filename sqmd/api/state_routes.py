@@ -8,14 +8,14 @@ from starlette.responses import Response
 from sqmd.api.gate import Gate, reply
 from sqmd.api.health import States
 from sqmd.api.metrics import CONTENT_TYPE, Metrics, prefers_text
-from sqmd.api.openapi import described
+from sqmd.api.openapi import PREFIX, described
 from sqmd.api.shapes import Health, MetricsReply, Nothing
 from sqmd.service import Service
 
 
 def router(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
     """/health and /metrics."""
-    routes = APIRouter()
+    routes = APIRouter(prefix=PREFIX)
     states = States(service)
 
     @routes.get("/health", **described("How the parts of the server are", Health))

@@ -28,7 +28,7 @@ def serve(host: str | None, port: int | None, config_file: Path | None) -> int:
     service = Service(config)
     try:
         with following(service, say):
-            serving.serve(service, host or config.api.host, config.api.port if port is None else port)
+            serving.serve(service, host or config.api.host, config.api.port if port is None else port, announce=say)
     finally:
         closing = threading.Thread(target=service.close, daemon=True)
         closing.start()

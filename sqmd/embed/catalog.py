@@ -31,7 +31,7 @@ class HubModel:
     @property
     def names(self) -> tuple[str, ...]:
         """All that it may be called by."""
-        return self.name, self.repository, *(each.partition("/")[2] for each in (self.name, self.repository))
+        return self.name, self.repository, *(each.rpartition("/")[2] for each in (self.name, self.repository))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

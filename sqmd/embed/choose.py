@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def make(config: Config, hub: str = HUB) -> Embedder:
-    """ConfigError for a model that is not known, or that reads less than chunks are long."""
+    """ConfigError for a model that is not known."""
     from sqmd.embed import catalog
     from sqmd.embed.hub import Hub
-    from sqmd.embed.onnx import Companion, OnnxEmbedder
+    from sqmd.embed.onnx import CompanionEmbedder, OnnxEmbedder
 
     settings = config.embeddings
     if settings.backend == "ollama":
@@ -30,7 +30,7 @@ def make(config: Config, hub: str = HUB) -> Embedder:
 
         return OllamaEmbedder(settings.ollama_base_url, settings.model, settings.batch_size)
     if settings.model in (COMPANION_MODEL, *_names_of_the_companion()):
-        return OnnxEmbedder(Companion())
+        return CompanionEmbedder()
     model = catalog.embedding_model(settings.model)
     if model is None:
         known = ", ".join(dict.fromkeys([COMPANION_MODEL, *(each.name for each in catalog.embedding_models())]))

@@ -23,7 +23,6 @@ HUB = "https://huggingface.co"
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0
 TRIES = 4
-_CHUNK = 1 << 20
 
 Report = Callable[[int], None]  # is told how many bytes of the running file are there
 
@@ -106,14 +105,14 @@ class _Download:
             if response.status_code not in (200, 206):
                 raise EmbedderDown(
                     f"The hub answered {response.status_code} for {self._file.name} of {self._model.name}: "
-                    "try again later, or set embeddings.model to companion."
+                    "try again later, or choose another model."
                 )
             goes_on = response.status_code == 206 and _starts_at(response, before)
             if response.status_code == 206 and not goes_on:
                 raise self._wrong()
             done = before if goes_on else 0
             with self._part.open("ab" if goes_on else "wb") as out:
-                for chunk in response.iter_raw(_CHUNK):
+                for chunk in response.iter_raw():
                     done += len(chunk)
                     if done > most:
                         break  # longer than it may be: the hash will be wrong
@@ -132,7 +131,7 @@ class _Download:
     def _unreachable(self, error: Exception) -> EmbedderDown:
         return EmbedderDown(
             f"The hub cannot be reached to download {self._model.name} ({str(error) or type(error).__name__}): try "
-            "again with a network, what is here already is kept, or set embeddings.model to companion."
+            "again with a network; what is here already is kept."
         )
 
 

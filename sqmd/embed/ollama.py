@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqmd.embed.onnx import Companion, OnnxEmbedder
+from sqmd.embed.onnx import CompanionEmbedder
 from sqmd.errors import EmbedderDown
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class OllamaEmbedder:
     def __init__(self, base_url: str, model: str, batch_size: int) -> None:
         self._url, self._model, self._batch_size = base_url.rstrip("/"), model, batch_size
         self._dimension = 0
-        self._tokens = OnnxEmbedder(Companion())
+        self._tokens = CompanionEmbedder()
         self._making = threading.Lock()
         self._client: httpx.Client | None = None
 
@@ -112,7 +112,7 @@ class OllamaEmbedder:
 
         try:
             rows = reply.json()["embeddings"]
-            matrix = np.array(rows, np.float32)
+            matrix = np.array(rows, np.float64)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise self._no_vectors("no list of vectors") from error
         if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
@@ -120,8 +120,8 @@ class OllamaEmbedder:
         dimension = matrix.shape[1]
         if self._dimension and dimension != self._dimension:
             raise self._no_vectors(f"vectors of {dimension} numbers after such of {self._dimension}")
-        # Halves of the largest float32 overflow when they are squared.
-        norms = np.linalg.norm(matrix.astype(np.float64), axis=1)
+        with np.errstate(all="ignore"):
+            norms = np.linalg.norm(matrix, axis=1)
         if not np.isfinite(norms).all():
             raise self._no_vectors("vectors with something in them that is no number")
         self._dimension = dimension

@@ -61,7 +61,7 @@ class OnnxEmbedder:
         """latin_only: text in another script gets no vector, since the model would make noise of it."""
         self._source, self._latin_only = source, latin_only
         self._document_prefix, self._query_prefix = document_prefix, query_prefix
-        self._loading = threading.Lock()
+        self._loading, self._counting = threading.Lock(), threading.Lock()
         self._model: Model | None = None
         self._counter: TokenCounter | None = None
         self._embedder: Loaded | None = None
@@ -84,7 +84,7 @@ class OnnxEmbedder:
     def count_tokens(self, text: str) -> int:
         counter = self._counter
         if counter is None:
-            with self._loading, told():
+            with self._counting, told():  # not kept waiting by weights that are on their way
                 from squirrel_mcp_embeddings.token_counter import TokenCounter, read_tokenizer
 
                 if self._counter is None:
@@ -135,6 +135,13 @@ class OnnxEmbedder:
 
                     self._embedder = load(self._source.files())
             return self._embedder
+
+
+class CompanionEmbedder(OnnxEmbedder):
+    """The model that is there after an install: nothing to download."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__(Companion(folder))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -161,7 +162,16 @@ def show_account(account: Settings, fingerprint: str | None, found: Snippet) -> 
     if fingerprint is not None:
         asking.say(f"Fingerprint: {fingerprint} (`squirrel-mcp status --at {fingerprint.partition(':')[0]}` elsewhere)")
     show_snippet(found)
-    asking.say(
-        "\nThe API key is shown this once. Commands in a terminal need the same variables: SQUIRREL_API_BASE_URL, "
-        "SQUIRREL_API_KEY" + (" and SQUIRREL_CA_FILE." if account.ca_file else ".")
-    )
+    asking.say("\nThe API key is shown this once. Commands in a terminal need the same variables:")
+    for line in exports(account, sys.platform):
+        asking.say(line)
+
+
+def exports(account: Settings, platform: str) -> list[str]:
+    """What a shell takes (on Windows: PowerShell) so that commands work on the account; holds its API key."""
+    variables = {"SQUIRREL_API_BASE_URL": account.api_base_url, "SQUIRREL_API_KEY": account.api_key}
+    if account.ca_file is not None:
+        variables["SQUIRREL_CA_FILE"] = str(account.ca_file)
+    if platform == "win32":
+        return ["$env:{} = '{}'".format(name, (value or "").replace("'", "''")) for name, value in variables.items()]
+    return [f"export {name}={shlex.quote(value or '')}" for name, value in variables.items()]

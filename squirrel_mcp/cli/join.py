@@ -13,14 +13,15 @@ from squirrel_mcp.settings import Settings
 
 
 @click.command()
-@click.argument("code", required=False)
+@click.argument("code", required=False, metavar="[-]")
 @connecting.keyring_option
 @connecting.client_option
 @json_option
 def join(code: str | None, keyring: bool | None, client: str, as_json: bool) -> None:
-    """Bring this device to an account, with the CODE that `keys create --join` printed on another one.
+    """Bring this device to an account, with the join code that `keys create --join` printed on another one.
 
-    Without CODE it is asked for, and with - read from stdin. The passphrase is the account's.
+    It is asked for without echo, and with - read from stdin: it holds an API key, which belongs on no command line.
+    The passphrase is the account's.
     """
     from squirrel_mcp import join_code
 

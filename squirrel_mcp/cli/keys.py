@@ -74,10 +74,19 @@ def list_keys(as_json: bool) -> None:
     help="read: only look. write: also save. admin: also change passphrase and keys, and delete the account.",
 )
 @click.option("--expires", "days", type=click.IntRange(1, _LONGEST), metavar="DAYS", help="How long it is valid.")
-@click.option("--join", "as_code", is_flag=True, help="Print the one line that `join` takes on the other device.")
+@click.option(
+    "--join",
+    "as_code",
+    is_flag=True,
+    help="Print the one line that `join` takes on the other device; it holds the key.",
+)
 @json_option
 def create(scope: str, days: int | None, as_code: bool, as_json: bool) -> None:
-    """Make a key for another device, and show it once."""
+    """Make a key for another device, and show it once.
+
+    A join code is such a key with the server's address: whoever has it reaches the account until the key is revoked
+    or ends, and needs the passphrase to read anything.
+    """
     from squirrel_mcp import join_code, remote_vault
     from squirrel_mcp.sync.remote import Scope
 
@@ -101,7 +110,10 @@ def create(scope: str, days: int | None, as_code: bool, as_json: bool) -> None:
         asking.say(f"The key {made.id} is shown this once:")
         click.echo(made.secret())
         return
-    asking.say("On the other device run `squirrel-mcp join` and paste this line. It holds a key: pass it on privately.")
+    asking.say(
+        "On the other device run `squirrel-mcp join` and paste this line. It holds an API key, which stays valid: "
+        f"pass it on privately; `squirrel-mcp keys revoke {made.id}` ends it."
+    )
     click.echo(code)
 
 

@@ -141,13 +141,13 @@ def parse(line: bytes) -> JSONRPCMessage:
     with suppress(ValueError):
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     if message is not None and not (isinstance(message, JSONRPCNotification) and b'"id"' in line):
-        return message
+        return _unless_repeated(message, line)
     fields: Any = None
     try:
-        fields = json.loads(line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
+        fields = json.loads(_decoded(line))
         # A request whose id is none would pass for a notification, and whoever sent it would wait.
         if not (isinstance(fields, dict) and "method" in fields and "id" in fields and not _is_id(fields["id"])):
-            return jsonrpc_message_adapter.validate_python(fields, by_name=False)
+            return _unless_repeated(jsonrpc_message_adapter.validate_python(fields, by_name=False), line)
     except (ValueError, RecursionError):
         pass
     if fields is None:
@@ -160,6 +160,25 @@ def parse(line: bytes) -> JSONRPCMessage:
         INVALID_REQUEST,
         "The message is not a JSON-RPC 2.0 request, notification or response.",
     )
+
+
+def _unless_repeated(message: JSONRPCMessage, line: bytes) -> JSONRPCMessage:
+    """The message, or a refusal of a request that has a name twice: which of two texts to save is not ours to guess."""
+    if not isinstance(message, JSONRPCRequest):
+        return message
+    repeated = False
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        repeated = repeated or len({name for name, _ in pairs}) < len(pairs)
+
+    with suppress(ValueError, RecursionError):
+        json.loads(_decoded(line), object_pairs_hook=note)
+    return _error(message.id, INVALID_REQUEST, "The message has a name twice in one object.") if repeated else message
+
+
+def _decoded(line: bytes) -> str:
+    return line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
 
 
 def to_line(message: JSONRPCMessage) -> bytes:

@@ -46,7 +46,7 @@ def fetch(origin: str, expected: str, *, proxy: str | None = None) -> str:
 
 
 def names(origin: str, *, proxy: str | None = None) -> list[str]:
-    """The names and addresses in the certificate that is shown at `origin`, to tell people; nothing of it is checked."""
+    """The names and addresses in the certificate that is shown at `origin`: to be told, not to be believed."""
     from cryptography import x509
 
     try:

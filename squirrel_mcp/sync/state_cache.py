@@ -32,11 +32,13 @@ class StateCache:
     """A file that may be lost at any time. Errors of reading or writing it never stop what it serves."""
 
     def __init__(self, path: Path) -> None:
-        """UnsafeFile for a link and the like; a file that is damaged is replaced."""
+        """UnsafeFile for a link and the like; a file that is damaged is replaced, and a missing one made by `add`."""
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._damaged = False  # what is read next from the server takes its place
-        self._open()
+        self._is_new = not private_files.check(path)
+        if not self._is_new:
+            self._open()
 
     def head(self) -> Head:
         """The last entry in the file; `log.EMPTY` if there is none."""
@@ -54,6 +56,8 @@ class StateCache:
         """Verified items that follow what is here."""
         if self._damaged:
             self.drop()
+        if self._is_new:
+            self._open()
         if self._connection is None:
             return
         try:
@@ -69,7 +73,7 @@ class StateCache:
         self._damaged = False
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
-        self._open()
+        self._is_new = True
 
     def close(self) -> None:
         if self._connection is not None:
@@ -109,6 +113,7 @@ class StateCache:
         self._damaged = self._damaged or code & 0xFF not in _PASSING
 
     def _open(self) -> None:
+        self._is_new = False
         if not private_files.check(self._path):
             with suppress(FileExistsError):
                 private_files.create(self._path)

@@ -334,9 +334,7 @@ def _tls(ca_file: Path | None) -> ssl.SSLContext:
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
             what = "is not there" if missing else f"cannot be read: {error.strerror}"
-            raise ConfigurationError(
-                f"The file of certificates that SQUIRREL_CA_FILE names, {ca_file}, {what}."
-            ) from None
+            raise ConfigurationError(f"The file {ca_file}, which SQUIRREL_CA_FILE names, {what}.") from None
     return context
 
 
@@ -345,7 +343,7 @@ def _refused_certificate(error: BaseException | None) -> ssl.SSLCertVerification
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error
-        error = error.__cause__
+        error = error.__cause__ or error.__context__
     return None
 
 

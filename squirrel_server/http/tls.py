@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cryptography.x509 import GeneralName
 
+EVERYWHERE = ("", "0.0.0.0", "::")
 FILE = "tls.pem"  # key and certificate in one file, so that they are made in one step
 _YEARS = timedelta(days=3_650)  # it is known by its fingerprint: a new one means that every device joins again
 
@@ -37,9 +38,62 @@ def fingerprint(path: Path) -> str:
 def own_names(host: str) -> list[str]:
     """The names and addresses a certificate should hold for a server that listens at `host`."""
     names = ["localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()]
-    if host not in ("", "0.0.0.0", "::"):
-        names.append(host)
+    names += own_addresses() if host in EVERYWHERE else [host]
     return [name for name in dict.fromkeys(names) if is_name(name)]
+
+
+def own_addresses() -> list[str]:
+    """The addresses at which others may reach this machine, as far as the standard library tells."""
+    found = []
+    for family, outside in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as asking:
+            # Sends nothing: connecting a datagram socket only chooses the address to send from.
+            asking.connect((outside, 9))
+            found.append(asking.getsockname()[0])
+    with suppress(OSError):
+        found += [str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)]
+    return [address for address in dict.fromkeys(found) if _is_for_others(address)]
+
+
+def _is_for_others(address: str) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified)
+
+
+def reachable(path: Path) -> list[str]:
+    """The names and addresses in a certificate, without those that only this machine itself can use."""
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    try:
+        held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    names = [name for name in held.get_values_for_type(x509.DNSName) if name != "localhost" and "*" not in name]
+    return [*filter(_is_for_others, map(str, held.get_values_for_type(x509.IPAddress))), *names]
+
+
+def check_files(certificate: Path, key: Path | None = None) -> None:
+    """ValueError, a sentence, unless the two (or the one that holds both) are what a server can be run with."""
+    place = str(certificate) if key is None else f"{certificate} and {key}"
+    for path in filter(None, (certificate, key)):
+        try:
+            path.read_bytes()
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        # An encrypted key would be asked for at the terminal otherwise, once in each process.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
+        fingerprint(certificate)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ValueError(f"The key does not belong to the certificate: {place}.") from None
+        raise ValueError(f"{place}: no certificate and unencrypted key in PEM are there.") from None
+    except ValueError:
+        raise ValueError(f"{place}: no certificate and unencrypted key in PEM are there.") from None
 
 
 def is_name(name: str) -> bool:

@@ -5,6 +5,7 @@ The driver's exception is told by its number (SQLite's result code, PostgreSQL's
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ from squirrel_server.store.errors import Failed, Full, NotAVault, Unavailable
 BUSY = "The database is busy with another program's work. Try again in a moment."
 _DAMAGED = "This is not a vault: the file is damaged, or belongs to another program. It was left as it is."
 NO_SPACE = "There is no space left that the database may use; nothing was stored."
-_NO_ACCESS = "The database cannot be read or written: {}."
+_NO_ACCESS = "The database {} cannot be read or written: {}."
+_READ_ONLY = "The database {} cannot be used: its folder, {}, cannot be written."
 _NO_CONNECTION = "The database server does not answer as it should: {}."
 
 # Result codes, primary but for _SQLITE_FULL: https://www.sqlite.org/rescode.html
@@ -54,20 +56,23 @@ _NOT_NOW = (
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Turn what a driver or its pool raises inside into `Failed`; a mistake of ours stays what it is."""
+def translated(path: str = "") -> Iterator[None]:
+    """Turn what a driver or its pool raises inside into `Failed`; a mistake of ours stays what it is.
+
+    path: the database's file, if it is one.
+    """
     try:
         yield
     except PoolTimeout as error:
         raise Unavailable(BUSY) from error
     except DBAPIError as error:
         cause = error.orig
-        failed = _failed(cause) if isinstance(cause, Exception) else None
+        failed = _failed(cause, path) if isinstance(cause, Exception) else None
         if failed is None:
             raise
         raise failed from cause
     except sqlite3.Error as error:
-        failed = _failed(error)
+        failed = _failed(error, path)
         if failed is None:
             raise
         raise failed from error
@@ -78,8 +83,8 @@ def is_busy(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.Error) and _primary(error) in _SQLITE_BUSY
 
 
-def _failed(cause: Exception) -> Failed | None:
-    return _sqlite(cause) if isinstance(cause, sqlite3.Error) else _postgresql(cause)
+def _failed(cause: Exception, path: str) -> Failed | None:
+    return _sqlite(cause, path) if isinstance(cause, sqlite3.Error) else _postgresql(cause)
 
 
 def _extended(error: sqlite3.Error) -> int:
@@ -91,7 +96,7 @@ def _primary(error: sqlite3.Error) -> int:
     return _extended(error) & 0xFF
 
 
-def _sqlite(error: sqlite3.Error) -> Failed | None:
+def _sqlite(error: sqlite3.Error, path: str) -> Failed | None:
     code = _primary(error)
     if code in _SQLITE_BUSY:
         return Unavailable(BUSY)
@@ -100,7 +105,11 @@ def _sqlite(error: sqlite3.Error) -> Failed | None:
     if code in _SQLITE_DAMAGED:
         return NotAVault(_DAMAGED)
     if code in _SQLITE_NO_ACCESS:
-        return Unavailable(_NO_ACCESS.format(error))
+        # SQLite says of a folder where it cannot make its log only that the file cannot be opened.
+        folder = os.path.dirname(path)
+        if os.path.isdir(folder) and not os.access(folder, os.W_OK):
+            return Unavailable(_READ_ONLY.format(path, folder))
+        return Unavailable(_NO_ACCESS.format(path, error))
     return None
 
 

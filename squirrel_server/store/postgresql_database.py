@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import URL, Connection, create_engine, event, text
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 
 from squirrel_server.store.database import BUSY_SECONDS, CONNECTIONS
@@ -62,8 +62,14 @@ class PostgresqlDatabase:
         self._closed = False
         try:
             self._open()
-        except BaseException:
+        except BaseException as error:
             engine.dispose()
+            # psycopg has no state for a connection that was never made.
+            if isinstance(error, Unavailable) and getattr(error.__cause__, "sqlstate", None) is None:
+                raise Unavailable(
+                    f"Cannot connect to {_address(engine.url)}: no PostgreSQL server answers there, or it does not let "
+                    "this user in."
+                ) from error.__cause__
             raise
 
     @contextmanager
@@ -110,6 +116,12 @@ class PostgresqlDatabase:
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("The store is closed.")
+
+
+def _address(url: URL) -> str:
+    """HOST:PORT of a database, and nothing of its user."""
+    host = url.host or url.query.get("host")
+    return f"{host}:{url.port or 5432}" if isinstance(host, str) else "the PostgreSQL server of this machine"
 
 
 def _prepare(connection: Any, _: object) -> None:

@@ -72,14 +72,14 @@ class SqliteDatabase:
     def look(self) -> Iterator[Connection]:
         """See `Database.look`."""
         self._check_usable()
-        with translated(), self._engine.connect() as connection:
+        with translated(self._path), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """See `Database.read`."""
         self._check_usable()
-        with translated(), self._engine.connect() as connection:
+        with translated(self._path), self._engine.connect() as connection:
             _raw(connection).execute("BEGIN")
             yield connection
 
@@ -90,7 +90,7 @@ class SqliteDatabase:
             raise Unavailable(BUSY)
         try:
             self._check_usable()
-            with translated(), self._engine.begin() as connection:
+            with translated(self._path), self._engine.begin() as connection:
                 _begin_immediately(_raw(connection))
                 # Asked under the lock: this process may have opened the file before another one retired it.
                 if _is_retired(_raw(connection)):
@@ -109,7 +109,7 @@ class SqliteDatabase:
             self._check_usable()
             if os.path.exists(path):
                 raise Unavailable(f"There is a file at {path} already; the vault was left where it is.")
-            with translated(), self._engine.begin() as connection:
+            with translated(self._path), self._engine.begin() as connection:
                 _begin_immediately(_raw(connection))
                 if not ready(connection):
                     return False
@@ -133,7 +133,7 @@ class SqliteDatabase:
         deadline = monotonic() + BUSY_SECONDS
         blocked = 1
         while blocked:
-            with translated(), self._engine.connect() as connection:
+            with translated(self._path), self._engine.connect() as connection:
                 blocked, _, _ = _raw(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if blocked and monotonic() > deadline:
                 raise Unavailable(BUSY)
@@ -197,7 +197,7 @@ class SqliteDatabase:
         deadline = monotonic() + BUSY_SECONDS
         while True:
             try:
-                with translated(), self._engine.connect() as connection:
+                with translated(self._path), self._engine.connect() as connection:
                     (mode,) = _raw(connection).execute("PRAGMA journal_mode = WAL").fetchone()
                 break
             except Unavailable as error:

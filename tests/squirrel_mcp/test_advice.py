@@ -11,7 +11,8 @@ from squirrel_server.store import faults
 # Messages of these say what to do themselves, as it depends on the case; the first four are never raised as they are.
 SAYS_IT_ITSELF = {
     "error", "store_error", "verdict", "not_unlocked",
-    "bad_reply", "configuration", "conflict", "invalid_input", "newer_schema", "not_found", "not_trusted",
+    "bad_reply", "configuration", "conflict", "invalid_input", "key_ring_full", "newer_schema", "not_found",
+    "not_trusted",
     "pin_damaged", "rollback_detected", "store_unavailable", "too_many_requests", "unsafe_file", "update_required",
     "vault_missing", "vault_moved",
 }  # fmt: skip
@@ -63,3 +64,12 @@ def test_an_explanation_says_but_once_that_nothing_was_stored(code: str, message
     said = explained(code, message).lower()
     assert said.count("nothing was stored") + said.count("not stored") <= 1
     assert said.count("room") + said.count("try again") <= 1
+
+
+def test_what_a_running_server_does_is_told_where_one_runs_and_to_nobody_else() -> None:
+    served = {code: (what_to_do(code), what_to_do(code, serving=False)) for code in _codes()}
+    assert {code for code, (server, command) in served.items() if server != command} == {
+        "wrong_passphrase", "passphrase_missing", "passphrase_refused", "keys_changed",
+    }  # fmt: skip
+    assert not any("memory server" in command for _, command in served.values())
+    assert explained("wrong_passphrase", "No.", serving=False).startswith("No. Put the right passphrase")

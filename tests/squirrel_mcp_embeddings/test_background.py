@@ -184,6 +184,7 @@ def test_without_a_model_what_is_forgotten_takes_the_files_with_it(
     assert dropped == [None]
     bench.ranker.remove_many([HELD[1].id])
     assert dropped == [None, None]
+    bench.ranker.close()
     reason = failure.reason if isinstance(failure, ModelUnavailable) else "runtime"
     assert bench.said == [f"memory: local embeddings were not loaded ({reason}); memory search is lexical only"]
 
@@ -228,6 +229,7 @@ def test_what_nobody_foresaw_keeps_no_search_waiting(bench: Bench, monkeypatch: 
     bench.ranker.put_many(HELD)
     assert not bench.ranker.wait(30)
     assert bench.ranker.search("coffee", now=NOW).ranking == "lexical"
+    bench.ranker.close()
     assert bench.said[1:] == [
         "memory: local embeddings broke down (embedding_failed); memory search is lexical only from now on"
     ]

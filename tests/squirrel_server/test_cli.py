@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import ssl
@@ -18,6 +19,7 @@ from squirrel_server.http import serving, tls
 from squirrel_server.http.options import Rate, ServerOptions
 from squirrel_server.store import InviteRefused, SqlStore
 from squirrel_server.store.server_store import Opening, ServerStore
+from tests.certificates import issue
 from tests.squirrel_server.store.builder import Client
 
 
@@ -120,6 +122,8 @@ def test_plain_http_is_refused_where_others_could_listen(data: Path, host: str) 
     "arguments",
     [
         ["--tls-self-signed", "--tls-cert", __file__, "--tls-key", __file__],
+        ["--tls-self-signed", "--behind-proxy"],
+        ["--tls-cert", __file__, "--tls-key", __file__, "--behind-proxy"],
         ["--tls-cert", __file__],
         ["--tls-key", __file__],
         ["--tls-name", "example.org"],
@@ -159,7 +163,7 @@ def test_a_certificate_of_its_own_is_made_once_and_kept(data: Path, served: Serv
     made = pem.read_bytes()
     again = run(*command, "--tls-name", "192.0.2.7")
     assert pem.read_bytes() == made
-    shown = [result.stdout.splitlines()[1] for result in (first, again)]
+    shown = [result.stdout.splitlines()[-1] for result in (first, again)]
     assert shown[0] == shown[1] == f"Certificate SHA-256 {tls.fingerprint(pem)}"
     assert served.certificate == serving.Certificate(pem)
     if os.name == "posix":
@@ -210,3 +214,106 @@ def test_a_certificate_and_key_from_elsewhere_are_used(data: Path, tmp_path: Pat
     assert result.exit_code == 0, result.output
     assert (served.certificate, served.workers) == (serving.Certificate(own, own), 3)
     ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(own)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_a_server_for_everybody_has_and_prints_addresses_that_others_can_use(
+    data: Path, served: Served, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setattr(tls, "own_addresses", lambda: ["192.0.2.50", "2001:db8::50"])
+    command = ("serve", "--data-dir", data, "--host", host, "--port", "0", "--tls-self-signed")
+    result = run(*command, "--tls-name", "a.example")
+    assert result.exit_code == 0, result.output
+    *addresses, print_of_it = result.stdout.splitlines()
+    assert print_of_it.startswith("Certificate SHA-256 ")
+    hosts = [line.removeprefix("Squirrel server at https://").rpartition(":")[0] for line in addresses]
+    assert hosts[:3] == ["a.example", "192.0.2.50", "[2001:db8::50]"]
+    assert not {"0.0.0.0", "[::]", "localhost", "127.0.0.1", "[::1]"} & set(hosts)
+    held = tls.names_missing(data / "tls.pem", ["192.0.2.50", "2001:db8::50", "a.example", "localhost", "127.0.0.1"])
+    assert held == []
+    monkeypatch.setattr(tls, "own_addresses", lambda: ["192.0.2.51"])  # another lease
+    later = run(*command)
+    assert later.exit_code == 0 and "without 192.0.2.51" in later.stderr and "192.0.2.51" not in later.stdout
+
+
+def test_a_server_on_one_address_prints_that_one(data: Path, served: Served) -> None:
+    result = run("serve", "--data-dir", data, "--port", "0", "--tls-self-signed", "--tls-name", "a.example")
+    assert [line.rpartition(":")[0] for line in result.stdout.splitlines()[:-1]] == [
+        "Squirrel server at https://127.0.0.1"
+    ]
+
+
+def test_the_addresses_of_this_machine_are_addresses_for_others() -> None:
+    for address in map(ipaddress.ip_address, tls.own_addresses()):
+        assert not (address.is_loopback or address.is_unspecified or address.is_link_local)
+
+
+@pytest.fixture
+def pems(tmp_path: Path) -> Path:
+    """Certificates and keys, some of which are none."""
+    from cryptography.hazmat.primitives import serialization
+
+    one, two = issue(tmp_path, "one"), issue(tmp_path, "two")
+    pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (tmp_path / "locked.pem").write_bytes(one.key.private_bytes(*pem, serialization.BestAvailableEncryption(b"x")))
+    (tmp_path / "empty.pem").write_bytes(b"")
+    (tmp_path / "text.pem").write_text("no certificate")
+    (tmp_path / "binary.pem").write_bytes(bytes(range(256)))
+    (tmp_path / "cut.pem").write_bytes(two.file.read_bytes()[:200])
+    (tmp_path / "bad.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "said"),
+    [
+        ("one.pem", "two-key.pem", "does not belong"),
+        ("one.pem", "one.pem", "no certificate and unencrypted key"),
+        ("one-key.pem", "one-key.pem", "no certificate"),
+        ("one.pem", "locked.pem", "unencrypted"),
+        ("one.pem", "empty.pem", "no certificate and"),
+        ("one.pem", "binary.pem", "no certificate and"),
+        ("empty.pem", "one-key.pem", "no certificate"),
+        ("text.pem", "one-key.pem", "no certificate"),
+        ("binary.pem", "one-key.pem", "no certificate"),
+        ("cut.pem", "two-key.pem", "no certificate"),
+        ("bad.pem", "one-key.pem", "no certificate"),
+        ("none.pem", "one-key.pem", "does not exist"),
+        ("one.pem", "none.pem", "does not exist"),
+    ],
+)
+def test_certificate_files_that_cannot_be_used_are_told_before_an_address_is(
+    pems: Path, data: Path, served: Served, cert: str, key: str, said: str
+) -> None:
+    result = run("serve", "--data-dir", data, "--port", "0", "--tls-cert", pems / cert, "--tls-key", pems / key)
+    assert result.exit_code in (1, 2) and said in result.stderr and result.stdout == ""
+    assert isinstance(result.exception, SystemExit) and not hasattr(served, "options")
+
+
+@pytest.mark.parametrize("content", ["empty", "text", "binary", "cut", "bad", "one", "one-key"])
+def test_a_certificate_of_its_own_that_was_damaged_is_told_and_left(
+    pems: Path, data: Path, served: Served, content: str
+) -> None:
+    data.mkdir()
+    damaged = (pems / f"{content}.pem").read_bytes()
+    (data / "tls.pem").write_bytes(damaged)
+    result = run("serve", "--data-dir", data, "--port", "0", "--tls-self-signed")
+    assert result.exit_code == 1 and "tls.pem" in result.stderr and result.stdout == ""
+    assert result.stderr.count("\n") == 1 and (data / "tls.pem").read_bytes() == damaged
+
+
+def test_a_folder_that_cannot_hold_the_certificate_is_told(data: Path, served: Served) -> None:
+    (data / "tls.pem").parent.mkdir()
+    (data / "tls.pem").symlink_to("nowhere/else.pem")
+    result = run("serve", "--data-dir", data, "--port", "0", "--tls-self-signed")
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit) and result.stderr.count("\n") == 1
+
+
+def test_no_backup_is_written_to_a_file_that_is_named_like_stdout(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("invite", "--data-dir", data).exit_code == 0
+    (empty := tmp_path / "empty").mkdir()
+    monkeypatch.chdir(empty)
+    result = run("backup", "-", "--data-dir", data)
+    assert result.exit_code == 1 and "give its name" in result.stderr and not list(empty.iterdir())

@@ -195,3 +195,11 @@ def test_deleting_the_local_vault_makes_room_for_a_new_one(local: Device) -> Non
     assert files(local) == {"vault.lock"}
     assert local("list").code == Exit.STORE
     assert local("add", "a new vault").code == Exit.OK and texts(local) == ["a new vault"]
+
+
+def test_a_key_that_is_dead_brings_nothing_back(with_account: Device) -> None:
+    with_account("add", "one")
+    assert with_account("account", "delete", "--yes").code == Exit.OK
+    for command in ("list", "status", "search x", "add one", "account delete --yes", "accept-rollback --yes"):
+        assert with_account(*command.split()).code == Exit.STORE
+        assert files(with_account) == set()

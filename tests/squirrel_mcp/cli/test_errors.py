@@ -191,3 +191,25 @@ def test_ctrl_c_ends_with_130_and_a_word(run: Run, monkeypatch: pytest.MonkeyPat
     _fail_with(monkeypatch, KeyboardInterrupt())
     ran = run("status")
     assert ran.code == Exit.INTERRUPTED and ran.err.strip() == "Stopped."
+
+
+@pytest.mark.parametrize("command", [("list",), ("status",), ("status", "--json"), ("list", "--json")])
+@pytest.mark.parametrize("passphrase", ["not the right one", "", "${FILLED_IN_NEVER}"])
+def test_a_command_does_not_speak_of_a_server_that_goes_on(
+    run: Run, vault_dir: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], passphrase: str
+) -> None:
+    monkeypatch.setenv("SQUIRREL_PASSPHRASE", passphrase)
+    ran = run(*command)
+    assert ran.code == Exit.LOCKED and "memory server" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("query", [("",), (" ",), ("", "\t")])
+def test_an_empty_query_is_wrong_input(run: Run, vault_dir: Path, query: tuple[str, ...]) -> None:
+    ran = run("search", *query)
+    assert ran.code == Exit.USAGE and "empty" in ran.err and ran.out == ""
+
+
+@pytest.mark.parametrize("command", [("show",), ("correct", "--category", "fact"), ("forget", "--yes")])
+def test_an_id_that_is_too_short_says_of_what_to_give_more(run: Run, vault_dir: Path, command: tuple[str, ...]) -> None:
+    ran = run(*command, "zzz")
+    assert ran.code == Exit.USAGE and "first 4 hex digits" in ran.err

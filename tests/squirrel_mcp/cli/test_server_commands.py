@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from squirrel_mcp import join_code
 from squirrel_mcp.cli import connecting, keys
 from squirrel_mcp.cli.exits import Exit
 from squirrel_mcp.errors import BadReply
@@ -18,7 +21,7 @@ from tests.e2e.account_server import AccountServer, account_server
 
 from ..conftest import PASSPHRASE
 from .conftest import Run
-from .devices import VARIABLES, Device, NewDevice, account, files, joined, texts
+from .devices import VARIABLES, Device, NewDevice, account, files, invite, joined, texts
 
 
 def test_init_makes_an_account_and_its_snippet_is_enough(device: NewDevice, server: AccountServer) -> None:
@@ -69,7 +72,9 @@ def test_init_over_tls_keeps_the_certificate_that_was_named(device: NewDevice, t
         (("--api", "http://127.0.0.1:9", "--invite", "x", "--certificate", "0" * 64), Exit.USAGE, "no certificate"),
         (("--api", "http://127.0.0.1:9"), Exit.USAGE, "invite is missing"),
         (("--api", "http://127.0.0.1:9", "--invite", "-"), Exit.USAGE, "invite is empty"),
-        (("--api", "http://127.0.0.1:9", "--invite", "x"), Exit.STORE, "cannot be reached"),
+        (("--api", "http://127.0.0.1:9", "--invite", "x"), Exit.USAGE, "typing error"),
+        (("--api", "http://127.0.0.1:9", "--invite", invite("a")[:-1]), Exit.USAGE, "typing error"),
+        (("--api", "http://127.0.0.1:9", "--invite", invite("a")), Exit.STORE, "cannot be reached"),
     ],
 )
 def test_what_cannot_become_an_account_leaves_nothing(
@@ -84,7 +89,9 @@ def test_an_invite_is_good_for_one_account(device: NewDevice, server: AccountSer
     invite = server.invite()
     first = device("laptop")("init", "--api", server.origin, "--invite", invite, "--no-recovery")
     second = device("phone")("init", "--api", server.origin, "--invite", invite, "--no-recovery")
-    assert (first.code, second.code) == (Exit.OK, Exit.STORE) and "invite" in second.err
+    assert (first.code, second.code) == (Exit.OK, Exit.STORE) and "was used, has expired" in second.err
+    mistyped = device("phone")("init", "--api", server.origin, "--invite", f"{invite[:-1]}_", "--no-recovery")
+    assert mistyped.code == Exit.USAGE and "typing error" in mistyped.err
 
 
 def test_init_beside_what_is_there_is_refused(run: Run, vault_dir: Path, with_account: Device) -> None:
@@ -100,6 +107,8 @@ def test_a_second_device_joins_with_one_line(with_account: Device, device: NewDe
     with_account("add", "the router is 10.0.7.1")
     made = with_account("keys", "create", "--join")
     (code,) = made.out.splitlines()
+    key_id = join_code.decode(code).api_key.id
+    assert "stays valid" in made.err and f"squirrel-mcp keys revoke {key_id}" in made.err
     assert code.startswith("sqj1_") and made.code == Exit.OK
     phone = device("phone")
     joined = phone("join", "-", stdin=f"{code[:40]}\n".encode())
@@ -248,3 +257,45 @@ def test_an_authority_in_the_ca_file_is_not_taken_for_the_certificate(tmp_path: 
 def _certificate(server: AccountServer, path: Path) -> Path:
     path.write_text(certificate.fetch(server.origin, server.certificate))
     return path
+
+
+def test_a_join_code_is_told_as_the_key_that_it_is(run: Run) -> None:
+    for command in (("join", "--help"), ("keys", "create", "--help")):
+        said = " ".join(run(*command).out.split())
+        assert "key" in said and "once" not in said.replace("show it once", "")
+    assert "join [OPTIONS] [-]" in run("join", "--help").out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="about a POSIX shell")
+@pytest.mark.parametrize("command", ["init", "join", "move"])
+def test_the_lines_for_the_shell_are_enough_for_the_next_command(
+    device: NewDevice, with_account: Device, local: Device, server: AccountServer, command: str
+) -> None:
+    to = ("--invite", server.invite())
+    made, ran = {
+        "init": lambda: (new := device("new"), new("init", "--api", server.origin, *to, "--no-recovery")),
+        "move": lambda: (local, local("move", "--to", server.origin, *to, "--yes")),
+        "join": lambda: (new := device("new"), new("join", "-", stdin=_code(with_account))),
+    }[command]()
+    assert ran.code == Exit.OK, ran.err
+    lines = [line for line in ran.err.splitlines() if line.startswith("export ")]
+    shell = "; ".join([*lines, 'printf "%s\\n" "$SQUIRREL_API_BASE_URL" "$SQUIRREL_API_KEY"'])
+    url, key = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert key in ran.out  # nothing that is not shown anyway
+    made.variables = {"SQUIRREL_API_BASE_URL": url, "SQUIRREL_API_KEY": key}
+    assert made("status").code == Exit.OK
+
+
+def _code(first: Device) -> bytes:
+    code: str = first("keys", "create", "--join", "--json").json["joinCode"]
+    return code.encode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="about a POSIX shell")
+def test_a_path_that_a_shell_would_take_apart_is_quoted(tmp_path: Path) -> None:
+    awkward = tmp_path / "it's $HOME `here`; ok"
+    account = Settings(tmp_path, api_base_url="https://a.example", api_key="sqn_x", ca_file=awkward)
+    shell = "; ".join([*connecting.exports(account, "linux"), 'printf %s "$SQUIRREL_CA_FILE"'])
+    assert subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout == str(awkward)
+    doubled = str(awkward).replace("'", "''")
+    assert connecting.exports(account, "win32")[2] == f"$env:SQUIRREL_CA_FILE = '{doubled}'"

@@ -314,3 +314,14 @@ def test_after_damage_the_part_before_it_can_still_be_exported(run: Run, lived_i
     assert plain.code == Exit.STORE and plain.json["complete"] is False and plain.json["memories"] >= 3
     assert "The router is 10.0.7.1" in (tmp_path / "plain").read_text("utf-8")
     assert run("status", "--json").json["lastExport"] is None
+
+
+@pytest.mark.parametrize("options", [(), ("--plain", "--yes"), ("--overwrite",)])
+def test_an_export_has_a_file_and_never_one_named_like_stdout(
+    run: Run, lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    monkeypatch.chdir(empty)
+    ran = run("export", "-", *options)
+    assert ran.code == Exit.USAGE and "give its name" in ran.err and ran.out == ""
+    assert not list(empty.iterdir())

@@ -289,3 +289,22 @@ def test_what_python_writes_is_read(params: dict[str, str]) -> None:
     sent = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": params}
     assert parse(json.dumps(sent).encode()) == JSONRPCRequest(jsonrpc="2.0", id=1, method="x", params=params)
     assert parse(b"\xef\xbb\xbf" + json.dumps(sent).encode()) == parse(json.dumps(sent).encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"save_memory","arguments":{"text":"a","text":"b"}}}',
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b","arguments":{}}}',
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/list","method":"tools/call","params":{}}',
+        b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":[{"b":1,"\\u0062":1}],"c":"\\ud800"}}',
+    ],
+)
+def test_a_request_with_a_name_twice_is_refused_and_its_sender_does_not_wait(line: bytes) -> None:
+    refused = parse(line)
+    assert isinstance(refused, Refusal) and refused.id == 7 and "twice" in refused.error.message
+
+
+def test_the_same_name_in_different_objects_is_no_repetition() -> None:
+    line = b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":{"id":1},"b":[{"id":1},{"id":1}],"id":"id"}}'
+    assert isinstance(parse(line), JSONRPCRequest)

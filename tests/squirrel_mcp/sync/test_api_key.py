@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from squirrel_mcp.errors import ConfigurationError
-from squirrel_mcp.sync.api_key import ApiKey
+from squirrel_mcp.errors import ConfigurationError, InvalidInput
+from squirrel_mcp.sync.api_key import ApiKey, check_invite
+from squirrel_server.api_keys import make_invite
 from tests.hostile_server import make_key
 
 KEY = make_key()
@@ -54,3 +55,25 @@ def test_a_part_of_a_key_is_none(length: int) -> None:
 def test_any_text_is_a_key_or_a_configuration_error(text: str) -> None:
     with pytest.raises(ConfigurationError):
         ApiKey(text)
+
+
+INVITE = make_invite(lambda count: bytes(range(count)))[0]
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_an_invite_as_a_server_makes_it_is_taken(secret: bytes) -> None:
+    check_invite(make_invite(lambda _: secret)[0])
+
+
+@given(st.integers(0, len(INVITE) - 1), st.sampled_from(BASE62))
+def test_one_wrong_symbol_of_an_invite_is_noticed(at: int, symbol: str) -> None:
+    assume(INVITE[at] != symbol)
+    with pytest.raises(InvalidInput) as caught:
+        check_invite(INVITE[:at] + symbol + INVITE[at + 1 :])
+    assert caught.value.field == "invite" and INVITE[4:20] not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "x", INVITE[:-1], INVITE + "0", KEY, f" {INVITE}"])
+def test_what_is_no_invite_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_invite(text)

@@ -31,6 +31,7 @@ def test_a_server_that_does_not_listen_is_unavailable_and_the_password_unsaid() 
         with pytest.raises(StoreError) as caught:
             SqlStore(f"postgresql+psycopg://someone:hunter2@127.0.0.1:{port}/none")
     assert caught.value.code == "unavailable"
+    assert f"Cannot connect to 127.0.0.1:{port}:" in str(caught.value) and "someone" not in str(caught.value)
     assert "hunter2" not in f"{caught.value}{caught.value.__cause__}"
 
 

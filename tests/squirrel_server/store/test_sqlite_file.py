@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -257,3 +258,27 @@ def test_registering_in_one_process_is_seen_by_another_store_on_the_file(vault: 
     client: Client = opened(one)
     other.append(client.account_id, client.append_key, [client.put()])
     assert one.account(client.account_id).head == client.head
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="about POSIX modes, and how root does without its privileges")
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_folder_that_cannot_be_written_is_named(vault: Path, open_store: OpenStore, beside: bool) -> None:
+    open_store(f"sqlite:///{vault}").close()
+    if beside:  # where only its log cannot be made
+        Path(f"{vault}-wal").mkdir()
+    else:
+        vault.parent.chmod(0o500)
+    program = (
+        "import sys; from squirrel_server.store import SqlStore, StoreError\n"
+        "try: SqlStore(sys.argv[1])\n"
+        "except StoreError as error: print(error.code, error)"
+    )
+    drop = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    try:
+        ran = subprocess.run(
+            [*drop, sys.executable, "-c", program, f"sqlite:///{vault}"], capture_output=True, text=True, check=True
+        )
+    finally:
+        vault.parent.chmod(0o700)
+    assert ran.stdout.startswith("unavailable ") and str(vault) in ran.stdout
+    assert ("its folder" in ran.stdout and "cannot be written" in ran.stdout) != beside

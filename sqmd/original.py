@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqmd.errors import Unreadable
 from sqmd.ingest import identity
 from sqmd.ingest.read import decode, read_bytes
-from sqmd.store.schema import FileRow
+
+if TYPE_CHECKING:
+    from sqmd.store.schema import FileRow
 
 
 def text_of(row: FileRow, folders: Sequence[Path]) -> str:

@@ -1,0 +1,1 @@
+"""The index for agents, over MCP."""

@@ -1,0 +1,88 @@
+"""/health and /metrics."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sqmd.api.metrics import prefers_text
+from tests.sqmd.api.running import Running, config_for, running
+
+PROMETHEUS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
+
+
+def test_health_tells_how_the_parts_are(own: Running, own_web: httpx.Client) -> None:
+    found = own_web.get("/api/v1/health").json()
+    assert found.pop("uptime_seconds") >= 0
+    assert found == {"status": "ok", "db": "ok", "embedder": "ok", "watcher": "stopped"}
+    own.service.watching = True
+    assert own_web.get("/api/v1/health").json()["watcher"] == "running"
+
+
+def test_health_tells_of_an_embedder_that_is_down(own: Running, own_web: httpx.Client) -> None:
+    own.service.embedder.down = True  # type: ignore[attr-defined]
+    found = own_web.get("/api/v1/health").json()
+    assert (found["status"], found["embedder"]) == ("degraded", "embedder_down")
+
+
+def test_health_tells_of_a_damaged_database(own: Running, own_web: httpx.Client) -> None:
+    for each in Path(own.service.config.paths.db_path).glob("*.lance/data/*"):
+        each.write_bytes(b"\0" * 100)
+    found = own_web.get("/api/v1/health").json()
+    assert (found["status"], found["db"]) == ("degraded", "database_damaged")
+    refused = own_web.get("/api/v1/search?q=tomatoes")
+    assert (refused.status_code, refused.json()["error"]) == (503, "database_damaged")
+
+
+def test_health_tells_that_nothing_is_indexed_yet(notes: Path) -> None:
+    with running(config_for(notes)) as own, own.client() as web:
+        found = web.get("/api/v1/health").json()
+        assert (found["status"], found["db"]) == ("ok", "not_indexed")
+        shutil.rmtree(notes)
+
+
+def test_metrics_count_and_measure(own_web: httpx.Client) -> None:
+    for mode in ("hybrid", "fts", "fts"):
+        own_web.get(f"/api/v1/search?q=tomatoes&mode={mode}")
+    own_web.get("/api/v1/search")
+    own_web.get("/api/v1/documents/secret-id")
+    found = own_web.get("/api/v1/metrics").json()
+    assert found["searches"] == {"hybrid": 1, "vector": 0, "fts": 2}
+    assert found["search_ms"]["count"] == 3 and found["results"] >= 3
+    assert found["uptime_seconds"] > 0
+    counts = {(each["method"], each["route"], each["status"]): each["count"] for each in found["requests"]}
+    assert counts == {
+        ("GET", "/api/v1/search", 200): 3,
+        ("GET", "/api/v1/search", 422): 1,
+        ("GET", "/api/v1/documents/{file_id}", 404): 1,
+    }
+    (times,) = [each for each in found["latency_ms"] if each["route"] == "/api/v1/search"]
+    assert 0 < times["p50"] <= times["p90"] <= times["p95"] <= times["p99"] <= times["max"]
+    assert times["count"] == 4
+
+
+def test_prometheus_reads_the_same(own_web: httpx.Client) -> None:
+    own_web.get("/api/v1/search?q=tomatoes")
+    answer = own_web.get("/api/v1/metrics", headers={"Accept": PROMETHEUS})
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    families = {each.name: each for each in text_string_to_metric_families(answer.text)}
+    (request,) = families["sqmd_requests"].samples
+    assert request.labels == {"method": "GET", "route": "/api/v1/search", "status": "200"} and request.value == 1
+    assert {each.labels.get("quantile") for each in families["sqmd_request_seconds"].samples} == {
+        "0.5", "0.9", "0.95", "0.99", None,
+    }  # fmt: skip
+    assert families["sqmd_uptime_seconds"].samples[0].value > 0
+
+
+@pytest.mark.parametrize(
+    ("accept", "text"),
+    [("", False), ("*/*", False), ("application/json", False), ("text/plain", True), (PROMETHEUS, True),
+     ("text/*;q=0.5, application/json;q=0.4", True), ("text/plain;q=0.1, application/json", False),
+     ("text/plain;q=x", False), ("text/plain;q=0", False), (",,;;", False)],
+)  # fmt: skip
+def test_accept_decides_which(accept: str, text: bool) -> None:
+    assert prefers_text(accept) is text
