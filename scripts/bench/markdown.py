@@ -25,7 +25,7 @@ from machine import describe
 from numpy.typing import NDArray
 
 from sqmd.config import Chunking, Watcher
-from sqmd.embed.onnx import CompanionEmbedder
+from sqmd.embed.local import CompanionEmbedder
 from sqmd.indexer import Indexer, Silent
 from sqmd.search.searcher import Searcher
 from sqmd.store.database import Database
@@ -97,7 +97,8 @@ def _measure(folder: Path, wanted: int, asked: int) -> Iterator[tuple[str, str, 
         assert not summary.failed, summary.failed
     processor, seconds = time.process_time() - processor, time.perf_counter() - began
     megabytes = sum(path.stat().st_size for path in notes.rglob("*.md")) / 1e6
-    yield f"{chunks:,} chunks of {files:,} files ({megabytes:.0f} MB): text and indexes, processor s", f"{processor:.1f}", "40"
+    corpus = f"{chunks:,} chunks of {files:,} files ({megabytes:.0f} MB)"
+    yield f"{corpus}: text and indexes, processor s", f"{processor:.1f}", "40"
     yield "    by the clock, s", f"{seconds:.1f}", ""
 
     searcher = Searcher(database, embedder, rrf_k=60, rerank_top_n=20, reranker=lambda: None)  # type: ignore[arg-type, return-value]

@@ -37,7 +37,7 @@ def router(service: Service, gate: Gate) -> APIRouter:
             }
         )
 
-    @routes.get("/documents/{file_id}", **described("A file and its chunks", DocumentReply, path="file_id"))
+    @routes.get("/documents/{file_id}", **described("A file and its chunks", DocumentReply, path=("file_id", 64)))
     async def document(request: Request) -> Response:
         file_id = request.path_params["file_id"]
 
@@ -50,7 +50,7 @@ def router(service: Service, gate: Gate) -> APIRouter:
 
     @routes.get(
         "/documents/{file_id}/raw",
-        **described("A file's Markdown as it is on disk now, in UTF-8", "text/markdown", path="file_id"),
+        **described("A file's Markdown as it is on disk now, in UTF-8", "text/markdown", path=("file_id", 64)),
     )
     async def raw(request: Request) -> Response:
         file_id = request.path_params["file_id"]

@@ -52,7 +52,7 @@ def router(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
     async def jobs(request: Request) -> Response:
         return await gate.get(request, lambda _: reply({"jobs": [_job(each) for each in service.jobs()]}), Nothing)
 
-    @routes.get("/index/jobs/{job_id}", **described("How far a job is", JobShape, path="job_id"))
+    @routes.get("/index/jobs/{job_id}", **described("How far a job is", JobShape, path=("job_id", 32)))
     async def job(request: Request) -> Response:
         job_id = request.path_params["job_id"]
         return await gate.get(request, lambda _: reply(_job(service.job(job_id))), Nothing)

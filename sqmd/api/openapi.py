@@ -25,12 +25,12 @@ def described(
     query: type[Shape] = Nothing,
     body: type[Shape] | None = None,
     body_needed: bool = True,
-    path: str = "",
+    path: tuple[str, int] | None = None,
     also: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The arguments that make a FastAPI route say all this.
 
-    reply: its shape, or the media type of a text. path: the name of the parameter in it. also: more of the reply's
+    reply: its shape, or the media type of a text. path: the parameter in it, so many hexadecimal digits. also: more of the reply's
     content, by media type.
     """
     extra: dict[str, Any] = {"parameters": [*_path(path), *_parameters(query)], "security": [{}, {"apiKey": []}]}
@@ -67,8 +67,12 @@ def _content(shape: type[Shape]) -> dict[str, Any]:
     return {_JSON: {"schema": {"$ref": _REFERENCE.format(model=shape.__name__)}}}
 
 
-def _path(name: str) -> list[dict[str, Any]]:
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}}] if name else []
+def _path(parameter: tuple[str, int] | None) -> list[dict[str, Any]]:
+    if parameter is None:
+        return []
+    name, digits = parameter
+    schema = {"type": "string", "pattern": f"^[0-9a-f]{{{digits}}}$"}
+    return [{"name": name, "in": "path", "required": True, "schema": schema}]
 
 
 def _parameters(shape: type[Shape]) -> list[dict[str, Any]]:

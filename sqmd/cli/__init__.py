@@ -24,6 +24,8 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # before `run` looks out for it
         code = _INTERRUPTED
+    if handles:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more Ctrl-C while the interpreter ends changes no exit code
     sys.exit(code)
 
 

@@ -17,7 +17,7 @@ def make(config: Config, hub: str = HUB) -> Embedder:
     """ConfigError for a model that is not known."""
     from sqmd.embed import catalog
     from sqmd.embed.hub import Hub
-    from sqmd.embed.onnx import CompanionEmbedder, OnnxEmbedder
+    from sqmd.embed.local import CompanionEmbedder, OnnxEmbedder
 
     settings = config.embeddings
     if settings.backend == "ollama":

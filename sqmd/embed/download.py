@@ -165,7 +165,8 @@ def _progress(model: HubModel, files: Sequence[ModelFile], folder: Path) -> Iter
     console = Console(stderr=True)
     size = sum(file.size or 0 for file in files)
     console.print(
-        f"Downloading {model.name} to {folder}, this once{f': {size / 1e6:,.0f} MB' if size > 1e6 else ''}.",
+        f"Downloading {', '.join(file.name for file in files)} of {model.name} to {folder}, this once"
+        f"{f': {size / 1e6:,.0f} MB' if size > 1e6 else ''}.",
         highlight=False,
         markup=False,
         soft_wrap=True,

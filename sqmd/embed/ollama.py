@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqmd.embed.onnx import CompanionEmbedder
+from sqmd.embed.local import CompanionEmbedder
 from sqmd.errors import EmbedderDown
 
 if TYPE_CHECKING:

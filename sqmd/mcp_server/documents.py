@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 
 def uri_of(path: str) -> str:
-    """`md:///home/a%20b.md`"""
+    """`md:///notes/a%20b.md`"""
     posix = PurePath(path).as_posix()
     return SCHEME + quote(posix if posix.startswith("/") else f"/{posix}", safe="/:")
 

@@ -80,7 +80,7 @@ class CrossEncoder:
                 self._loaded = None
 
     def _load(self) -> _Loaded:
-        from sqmd.embed.onnx import told
+        from sqmd.embed.local import told
 
         with self._loading:
             if self._loaded is None:
@@ -107,7 +107,7 @@ def _compute(session: Session, unit: Unit, types: dict[int, list[int]]) -> NDArr
     """(pairs,)"""
     import numpy as np
 
-    from sqmd.embed.onnx import told
+    from sqmd.embed.local import told
 
     ids = np.zeros((len(unit.tokens), max(map(len, unit.tokens))), np.int64)
     mask, kinds = np.zeros_like(ids), np.zeros_like(ids)

@@ -64,7 +64,7 @@ def wrong_in(root: click.Group, arguments: str) -> str | None:
     """What of `squirrel-mcp ARGUMENTS` does not exist; None if all of it does."""
     command: click.Command = root
     for word in arguments.split():
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":
             option = word.partition("=")[0].strip("[]")
             known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
             if option not in known | {"--help"}:

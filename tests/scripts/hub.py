@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -78,4 +78,5 @@ class Hub:
         if self.break_after and status in (200, 206):
             body = body[: self.break_after.pop(0)]
             request.close_connection = True
-        request.wfile.write(body)
+        with suppress(ConnectionError):  # whoever asked had enough
+            request.wfile.write(body)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqmd.embed.onnx import CompanionEmbedder
+from sqmd.embed.local import CompanionEmbedder
 from sqmd.rag import build_context, rag_system_prompt
 from sqmd.search.results import Result
 from tests.real_model import real_model

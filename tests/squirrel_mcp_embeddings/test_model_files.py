@@ -284,3 +284,21 @@ def test_the_model_of_this_checkout_is_read_whole() -> None:
     assert len(files.weights) > 10_000_000
     assert hashlib.sha256(files.weights).digest() == files.model.weights.sha256
     assert hashlib.sha256(files.tokenizer).digest() == files.model.tokenizer.sha256
+
+
+def test_the_tokenizer_alone_is_read_and_checked_whatever_the_weights_are(home: Home) -> None:
+    home.weights.write_bytes(b"altered")
+    assert model_files.find(None, home.folder).id == "gte-small"
+    assert model_files.read_tokenizer(None, home.folder) == TOKENIZER
+    home.tokenizer.write_bytes(b"altered")
+    with pytest.raises(ModelUnavailable, match=r"integrity: tokenizer\.json"):
+        model_files.read_tokenizer(None, home.folder)
+
+
+def test_what_would_be_read_is_what_is_found(home: Home) -> None:
+    assert [model.id for model in model_files.listed(home.folder)] == ["gte-small", "all-MiniLM-L6-v2"]
+    home.weights.unlink()
+    assert model_files.find(None, home.folder) == home.read().model
+    shutil.rmtree(home.folder / "model")
+    with pytest.raises(ModelUnavailable, match=r"missing: model\.onnx"):
+        model_files.find(None, home.folder)

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnx.external_data_helper import convert_model_to_external_data
 
 from squirrel_mcp_embeddings.errors import EmbeddingFailed, ModelUnavailable
 from squirrel_mcp_embeddings.model_files import LoadedFiles
@@ -128,6 +129,40 @@ def test_a_model_that_wants_token_types_gets_zeros(small: LoadedFiles) -> None:
     model.graph.input.append(helper.make_tensor_value_info("token_type_ids", TensorProto.INT64, ["texts", "tokens"]))
     with_types = Session(model.SerializeToString(), 1).run(IDS, MASK)
     np.testing.assert_array_equal(with_types, Session(small.weights, 1).run(IDS, MASK))
+
+
+def test_token_types_are_those_that_are_given(small: LoadedFiles) -> None:
+    model = onnx.load_from_string(small.weights)
+    model.graph.input.append(helper.make_tensor_value_info("token_type_ids", TensorProto.INT64, ["texts", "tokens"]))
+    model.graph.node.append(helper.make_node("Identity", ["token_type_ids"], ["types"]))
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("types", TensorProto.INT64, ["texts", "tokens"]))
+    session = Session(model.SerializeToString(), 1)
+    np.testing.assert_array_equal(session.run(IDS, MASK, MASK * 3), MASK * 3)
+
+
+def test_the_hidden_state_is_taken_also_where_another_output_comes_first(small: LoadedFiles) -> None:
+    model = onnx.load_from_string(small.weights)
+    model.graph.node.append(helper.make_node("ReduceMean", ["last_hidden_state"], ["sentence_embedding"], axes=[1]))
+    hidden = model.graph.output.pop()
+    model.graph.output.append(helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, None))
+    model.graph.output.append(hidden)
+    np.testing.assert_allclose(
+        Session(model.SerializeToString(), 1).run(IDS, MASK), Session(small.weights, 1).run(IDS, MASK), atol=1e-6
+    )
+
+
+def test_weights_may_stand_in_a_file_of_their_own(small: LoadedFiles, tmp_path: Path) -> None:
+    model = onnx.load_from_string(small.weights)
+    convert_model_to_external_data(model, location="model.onnx_data", size_threshold=1024)
+    onnx.save(model, tmp_path / "model.onnx")
+    graph = (tmp_path / "model.onnx").read_bytes()
+    data = bytearray((tmp_path / "model.onnx_data").read_bytes())
+    session = Session(graph, 1, beside={"model.onnx_data": data})  # type: ignore[dict-item]
+    data[:] = b"\x7f" * len(data)
+    np.testing.assert_allclose(session.run(IDS, MASK), Session(small.weights, 1).run(IDS, MASK), atol=1e-6)
+    with pytest.raises(ModelUnavailable):
+        Session(graph, 1)
 
 
 @pytest.mark.parametrize("damage", ["empty", "no protobuf", "cut off", "no graph"])

@@ -34,7 +34,7 @@ def test_every_option_that_is_shown_exists(file: str) -> None:
     text = (ROOT / file).read_text("utf-8")
     known = set().union(*map(options, COMMANDS.values()))
     foreign = set("--now --pty --wait --build --from --no-cache-dir --system --uid --no-create-home".split())
-    foreign |= {"--to", "--invite", "--start-over"}  # of `squirrel-mcp move`
+    foreign |= {"--no-deps", "--to", "--invite", "--start-over"}  # of pip, and of `squirrel-mcp move`
     shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
     assert shown <= known | foreign, shown - known - foreign
 

@@ -12,8 +12,8 @@ import pytest
 
 from sqmd.config import Config, Embeddings, Paths
 from sqmd.embed import catalog, choose
+from sqmd.embed.local import OnnxEmbedder
 from sqmd.embed.ollama import OllamaEmbedder
-from sqmd.embed.onnx import OnnxEmbedder
 from sqmd.errors import ConfigError
 from squirrel_mcp_embeddings import model_files
 from tests.real_model import real_model
@@ -107,7 +107,8 @@ def test_nomic_has_its_prefixes_and_bge_reads_every_script() -> None:
 
 def test_choosing_imports_nothing_heavy() -> None:
     program = (
-        "import sys; from sqmd.config import Config; from sqmd.embed import choose; import sqmd.search.rerank, sqmd.rag;"
+        "import sys; from sqmd.config import Config; from sqmd.embed import choose;"
+        "import sqmd.search.rerank, sqmd.rag;"
         "choose.make(Config());"
         "print({'numpy', 'onnxruntime', 'tokenizers', 'httpx', 'rich', 'filelock'} & set(sys.modules))"
     )

@@ -13,7 +13,7 @@ import pytest
 from sqmd.embed import download
 from sqmd.embed.catalog import EmbeddingModel
 from sqmd.embed.hub import Hub as Source
-from sqmd.embed.onnx import OnnxEmbedder
+from sqmd.embed.local import OnnxEmbedder
 from sqmd.errors import EmbedderDown
 from squirrel_mcp_embeddings.embedder import pool
 from squirrel_mcp_embeddings.runtime import Session
@@ -81,7 +81,7 @@ def test_a_model_is_downloaded_when_it_is_first_needed_and_never_again(
     assert sorted(paths(hub)) == ["/onnx/model.onnx", "/tokenizer.json"]
     output = capsys.readouterr()
     assert output.out == ""
-    assert f"Downloading {REPOSITORY} to " in output.err
+    assert f"Downloading model.onnx of {REPOSITORY} to " in output.err
     hub.answer = 500
     np.testing.assert_array_equal(model_of().embed_query("oat milk"), first)
     assert len(hub.asked) == 2

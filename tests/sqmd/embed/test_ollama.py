@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from sqmd.embed.local import CompanionEmbedder
 from sqmd.embed.ollama import OllamaEmbedder
-from sqmd.embed.onnx import CompanionEmbedder
 from sqmd.errors import EmbedderDown
 from tests.real_model import real_model
 from tests.sqmd.embed.ollama_server import Ollama

@@ -74,7 +74,7 @@ def test_so_does_every_command_that_has_to_do_with_a_server(
         listed = run("keys", "list", "--json").json
         printed = {
             "move --to URL --invite TOKEN": moved,
-            "join CODE": run("join", made["joinCode"], "--json").json,
+            "join -": run("join", "-", "--json", stdin=made["joinCode"].encode()).json,
             "keys create": made,
             "keys revoke ID": run("keys", "revoke", made["id"], "--json").json,
             "status": run("status", "--json").json,

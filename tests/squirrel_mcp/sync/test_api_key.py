@@ -73,7 +73,9 @@ def test_one_wrong_symbol_of_an_invite_is_noticed(at: int, symbol: str) -> None:
     assert caught.value.field == "invite" and INVITE[4:20] not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "x", INVITE[:-1], INVITE + "0", KEY, f" {INVITE}"])
+@pytest.mark.parametrize(
+    "text", ["", "x", INVITE[:-1], INVITE + "0", KEY, f" {INVITE}"], ids=["none", "x", "short", "long", "key", "spaced"]
+)
 def test_what_is_no_invite_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         check_invite(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sqmd.embed.onnx import CompanionEmbedder
+from sqmd.embed.local import CompanionEmbedder
 from sqmd.errors import EmbedderDown
 from squirrel_mcp_embeddings import model_files
 from tests.real_model import real_model
@@ -18,7 +18,7 @@ from tests.real_model import real_model
 # In a process of its own: what is imported is a matter of the whole process.
 _COUNT = """
 import sys
-from sqmd.embed.onnx import CompanionEmbedder
+from sqmd.embed.local import CompanionEmbedder
 embedder = CompanionEmbedder()
 print(embedder.name, embedder.dimension, embedder.count_tokens("the milk"))
 print({"onnxruntime", "numpy"} & set(sys.modules))

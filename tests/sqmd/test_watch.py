@@ -1,0 +1,306 @@
+"""What changes in a folder gets into the index by itself, whatever way it changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqmd import watch
+from sqmd.config import Config, Paths
+from sqmd.indexer import Summary, writer_lock
+from sqmd.service import Service
+from sqmd.watch import Watcher
+
+from .fakes import FakeEmbedder
+
+NOTE = "# Tea\n\nGreen tea at eighty degrees.\n"
+
+
+class Scene:
+    """A folder of notes, a service over its index, and a watcher whose runs and complaints are kept."""
+
+    def __init__(self, folder: Path, debounce_ms: int = 100, poll: bool = False) -> None:
+        self.notes = folder / "notes"
+        self.notes.mkdir()
+        config = Config(paths=Paths(watch_dirs=(self.notes,), db_path=str(folder / "index")))
+        watcher = replace(config.watcher, debounce_ms=debounce_ms, poll=poll)
+        self.embedder = FakeEmbedder()
+        self.service = Service(replace(config, watcher=watcher), embedder=self.embedder)
+        self.said: list[str] = []
+        self.runs: list[Summary] = []
+        self.asked: list[list[Path]] = []
+        self._news = threading.Condition()
+        index = self.service.index
+
+        def noted(paths: Any, **options: Any) -> Summary:
+            self.asked.append(list(paths))
+            return index(paths, **options)
+
+        self.service.index = noted  # type: ignore[method-assign]
+
+    def write(self, name: str, text: str = NOTE) -> Path:
+        path = self.notes / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def watching(self, *roots: Path, **options: Any) -> Watcher:
+        def indexed(summary: Summary) -> None:
+            with self._news:
+                self.runs.append(summary)
+                self._news.notify_all()
+
+        def say(message: str) -> None:
+            with self._news:
+                self.said.append(message)
+                self._news.notify_all()
+
+        return Watcher(self.service, roots or (self.notes,), say=say, indexed=indexed, **options)
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        """Wait for a run or a complaint after which it is true."""
+        with self._news:
+            assert self._news.wait_for(happened, 60), (self.runs, self.said, self.asked)
+
+    def holds(self, words: str) -> bool:
+        return bool(self.runs) and bool(self.service.search(words, mode="fts").results)
+
+    def names(self) -> list[str]:
+        if not self.service.status().indexed:
+            return []
+        return [Path(row.file_path).relative_to(self.notes).as_posix() for row in self.service.files()]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    scene.service.close()
+
+
+@pytest.fixture(params=["native", "polling"])
+def either(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """Told by the system, or looked through."""
+    scene = Scene(tmp_path, poll=request.param == "polling")
+    yield scene
+    scene.service.close()
+
+
+def test_new_changed_renamed_and_deleted_files_are_followed(either: Scene) -> None:
+    either.write("tea.md")
+    either.service.index([either.notes])
+    with either.watching(poll_seconds=0.1) as watcher:
+        assert watcher.ready(30)
+        either.write("new.md", "# New\n\nThe zebra arrived.\n")
+        either.until(lambda: either.names() == ["new.md", "tea.md"])
+        either.write("new.md", "# New\n\nThe giraffe arrived.\n")
+        either.until(lambda: either.holds("giraffe"))
+        either.embedder.embedded.clear()
+        (either.notes / "new.md").rename(either.notes / "moved.md")
+        either.until(lambda: either.names() == ["moved.md", "tea.md"])
+        assert sum(run.moved for run in either.runs) == 1 and either.embedder.embedded == []
+        (either.notes / "moved.md").unlink()
+        either.until(lambda: either.names() == ["tea.md"])
+    assert either.said == []
+
+
+def test_a_folder_that_is_renamed_takes_its_files_along_and_one_that_goes_takes_them_away(either: Scene) -> None:
+    either.write("deep/er/tea.md")
+    either.service.index([either.notes])
+    with either.watching(poll_seconds=0.1) as watcher:
+        assert watcher.ready(30)
+        (either.notes / "deep").rename(either.notes / "shallow")
+        either.until(lambda: either.names() == ["shallow/er/tea.md"])
+        shutil.rmtree(either.notes / "shallow")
+        either.until(lambda: either.names() == [])
+
+
+def test_a_folder_that_comes_with_files_is_indexed(either: Scene, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere/in").mkdir(parents=True)
+    (tmp_path / "elsewhere/in/tea.md").write_text(NOTE, "utf-8")
+    with either.watching(poll_seconds=0.1) as watcher:
+        assert watcher.ready(30)
+        (tmp_path / "elsewhere").rename(either.notes / "came")
+        either.until(lambda: bool(either.runs) and either.names() == ["came/in/tea.md"])
+
+
+def test_a_file_that_an_editor_puts_in_place_of_the_old_one_is_read_again(scene: Scene, tmp_path: Path) -> None:
+    path = scene.write("tea.md")
+    scene.service.index([scene.notes])
+    with scene.watching(path) as watcher:  # one file alone is watched too
+        assert watcher.ready(30)
+        for word in ("zebra", "giraffe"):
+            temporary = scene.write(".tea.md.tmp", f"# Tea\n\nThe {word} drinks it.\n")
+            temporary.replace(path)
+            scene.until(partial(scene.holds, word))
+
+
+def test_only_real_changes_of_markdown_are_indexed(scene: Scene) -> None:
+    path = scene.write("tea.md")
+    scene.service.index([scene.notes])
+    scene.asked.clear()
+    with scene.watching() as watcher:
+        assert watcher.ready(30)
+        scene.write("other.txt")
+        scene.write("node_modules/x/readme.md")
+        scene.write(".git/notes.md")
+        (scene.notes / "empty").mkdir()
+        (scene.notes / "empty").rmdir()
+        (scene.notes / "other.txt").unlink()
+        os.utime(path)
+        scene.until(lambda: bool(scene.runs))
+    # Only the touched file was looked at, and found to be the same.
+    assert scene.asked == [[path]] and [run.indexed for run in scene.runs] == [0]
+
+
+def test_what_is_written_at_once_is_indexed_at_once(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, debounce_ms=500)
+    with scene.watching() as watcher:
+        assert watcher.ready(30)
+        for number in range(30):
+            scene.write(f"{number}.md", f"# {number}\n\nNote number {number}.\n")
+        scene.until(lambda: sum(run.indexed for run in scene.runs) == 30)
+    assert len(scene.runs) <= 3
+
+
+def test_where_the_system_tells_nothing_the_folder_is_looked_through_and_that_is_said_once(scene: Scene) -> None:
+    def silent(folder: Path, recursive: bool, stopped: threading.Event) -> Iterator[set[Path]]:
+        while not stopped.wait(0.02):
+            yield set()
+
+    with scene.watching(native=silent, check_seconds=0.2, poll_seconds=0.1) as watcher:
+        assert watcher.ready(30)
+        stop = threading.Event()
+
+        def write() -> None:
+            number = 0
+            while not stop.wait(0.1):
+                number += 1
+                scene.write("tea.md", f"# Tea\n\nCup number {number}.\n")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        scene.until(lambda: bool(scene.said))
+        stop.set()
+        writer.join()
+        scene.write("new.md")
+        scene.until(lambda: scene.names() == ["new.md", "tea.md"])
+    assert len(scene.said) == 1 and "looked through every second" in scene.said[0]
+
+
+def test_where_the_system_does_tell_it_is_left_at_that(scene: Scene) -> None:
+    with scene.watching(check_seconds=0.1) as watcher:
+        assert watcher.ready(30)
+        for number in range(10):
+            scene.write("tea.md", f"# Tea\n\nCup number {number}.\n")
+            scene.until(partial(scene.holds, f'"cup number {number}"'))
+    assert scene.said == []
+
+
+def test_where_the_system_refuses_the_folder_is_looked_through(scene: Scene) -> None:
+    def refusing(folder: Path, recursive: bool, stopped: threading.Event) -> Iterator[set[Path]]:
+        raise OSError(28, "OS file watch limit reached")
+        yield set()
+
+    with scene.watching(native=refusing, poll_seconds=0.1) as watcher:
+        assert watcher.ready(30)
+        scene.write("tea.md")
+        scene.until(lambda: bool(scene.runs) and scene.names() == ["tea.md"])
+    reason = "the system cannot tell its changes (OS file watch limit reached)"
+    assert scene.said == [f"{scene.notes} is looked through every second: {reason}."]
+
+
+def test_a_folder_that_is_not_there_yet_is_watched_once_it_is_and_what_was_indexed_stays(scene: Scene) -> None:
+    scene.write("tea.md")
+    scene.service.index([scene.notes])
+    away = scene.notes.with_name("away")
+    with scene.watching(poll_seconds=0.05) as watcher:
+        assert watcher.ready(30)
+        scene.notes.rename(away)
+        scene.until(lambda: bool(scene.said))
+        assert scene.names() == ["tea.md"]
+        (away / "new.md").write_text(NOTE, "utf-8")
+        away.rename(scene.notes)
+        scene.until(lambda: scene.names() == ["new.md", "tea.md"])
+    assert scene.said == [f"{scene.notes} is not there; it is watched as soon as it is."]
+
+
+def test_a_file_that_cannot_be_read_is_said_once(scene: Scene) -> None:
+    bad = scene.notes / "bad.md"
+    with scene.watching() as watcher:
+        assert watcher.ready(30)
+        for number in range(3):
+            bad.write_bytes(b"\xe9" + b" " * number)
+            scene.until(partial(lambda least: len(scene.runs) > least, number))
+    assert len(scene.said) == 1 and str(bad) in scene.said[0]
+
+
+def test_while_another_process_indexes_it_waits_and_then_indexes_what_changed(scene: Scene) -> None:
+    with scene.watching() as watcher:
+        assert watcher.ready(30)
+        with writer_lock(scene.service.config.paths.db_path):
+            scene.write("tea.md")
+            while not scene.asked:
+                time.sleep(0.01)
+        scene.until(lambda: scene.names() == ["tea.md"])
+    assert scene.said == []
+
+
+def test_an_embedder_that_is_down_is_said_once_and_the_vectors_follow_when_it_is_back(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_RETRY", 0.05)
+    scene.embedder.down = True
+    with scene.watching() as watcher:
+        assert watcher.ready(30)
+        scene.write("tea.md")
+        scene.until(lambda: bool(scene.said))
+        while len(scene.asked) < 3:
+            time.sleep(0.01)
+        scene.embedder.down = False
+        scene.until(lambda: bool(scene.runs) and scene.service.status().vectors == 1)
+    assert scene.said == ["The embedding server does not answer."]
+
+
+def test_it_ends_at_once_and_says_whether_it_runs(scene: Scene) -> None:
+    watcher = scene.watching(check_seconds=3600)
+    watcher.start()
+    assert watcher.ready(30) and scene.service.watching
+    watcher.stop()
+    assert not scene.service.watching and not [each for each in threading.enumerate() if each.name == "watching"]
+
+
+def test_a_server_indexes_the_watched_folders_first_and_then_follows_them(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write("tea.md")
+    said: list[str] = []
+    with watch.following(scene.service, said.append):
+        job = scene.service.latest_job()
+        assert job is not None and scene.service.watching
+        while job.status in ("queued", "running"):
+            time.sleep(0.01)
+        assert scene.names() == ["tea.md"]
+    assert said == [] and not scene.service.watching
+
+
+def test_without_the_watcher_a_server_makes_the_first_index_and_no_other(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    config = replace(scene.service.config, watcher=replace(scene.service.config.watcher, enabled=False))
+    scene.write("tea.md")
+    for first in (True, False):
+        service = Service(config, embedder=scene.embedder)
+        with watch.following(service, pytest.fail):
+            job = service.latest_job()
+            assert (job is not None) is first and not service.watching
+            while job is not None and job.status in ("queued", "running"):
+                time.sleep(0.01)
+        service.close()
