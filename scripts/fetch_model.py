@@ -205,7 +205,7 @@ def _load_rest(client: httpx.Client, url: str, part: Path, before: int, file: Mo
         part.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab" if goes_on else "wb") as out:
             done = before if goes_on else 0
-            for chunk in response.iter_raw(CHUNK):
+            for chunk in response.iter_raw():
                 done += len(chunk)
                 if done > most:
                     out.close()

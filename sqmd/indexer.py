@@ -100,16 +100,20 @@ class Indexer:
         force: bool = False,
         progress: Progress | None = None,
         stop: Callable[[], bool] = lambda: False,
+        pause: Callable[[], bool] = lambda: False,
+        vectors: bool = True,
     ) -> Summary:
         """Bring what lies below `roots` up to date: text and its index, then vectors. IndexBusy, EmbedderDown.
 
-        force: files that did not change are read and embedded again. stop: asked between files and batches.
+        force: files that did not change are read and embedded again. stop: asked between files and batches. pause: the
+        same, but only while vectors are computed. vectors: whether they are; a later run, even of no roots, does.
         """
         told = progress or Silent()
         with writer_lock(self._database.location):
             summary = self._text(roots, force, told, stop)
             self._database.tidy()
-            self._vectors(told, stop)
+            if vectors:
+                self._vectors(told, lambda: stop() or pause())
         return summary
 
     def _text(self, roots: Sequence[Path], force: bool, told: Progress, stop: Callable[[], bool]) -> Summary:

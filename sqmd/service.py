@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqmd import original
 from sqmd.config import Config
 from sqmd.embed import Embedder, choose
-from sqmd.errors import InvalidInput, NotIndexed, NotInIndex, SqmdError
+from sqmd.errors import EmbedderDown, IndexBusy, InvalidInput, NotIndexed, NotInIndex, SqmdError
 from sqmd.ingest import identity
 from sqmd.rag import build_context
 from sqmd.search.results import Answer, Mode
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from sqmd.store.database import Database
     from sqmd.store.schema import FileRow, Stamp
 
+_GIVING_WAY_SECONDS = 0.02  # between two looks at whether the others are done
+_TURN_SECONDS = 1.0  # between two looks at whether another process still indexes
 _MOST_JOBS = 100  # that are remembered
 
 JobStatus = Literal["queued", "running", "done", "failed"]
@@ -79,6 +82,7 @@ class Service:
         self._making = threading.RLock()
         self._jobs: dict[str, Job] = {}
         self._running = threading.Lock()  # one job after the other
+        self._hurried = 0  # runs that wait for their turn, or have it, and take the text alone
         self._stopped = threading.Event()
         self.watching = False
         self.started_at = clock()
@@ -185,22 +189,51 @@ class Service:
         force: bool = False,
         progress: Progress | None = None,
         stop: Callable[[], bool] | None = None,
+        vectors: bool = True,
     ) -> Summary:
         """Bring these folders or files up to date, now. IndexBusy, NoSuchPath, ModelMismatch, EmbedderDown.
 
-        force: everything is read and embedded again; an index of another model or format is made anew.
+        force: everything is read and embedded again; an index of another model or format is made anew. vectors: False
+        takes the text alone, and goes before vectors that another thread computes, which may take hours.
         """
         from sqmd.indexer import Indexer, writer_lock
         from sqmd.store.database import Database
 
-        with self._running:
+        stop = stop or self._stopped.is_set
+        cut = False
+
+        def pause() -> bool:
+            nonlocal cut
+            cut = cut or self._hurried > 0
+            return cut
+
+        with self._turn(hurried=not vectors):
             location = self.config.paths.db_path
             if force:
                 with writer_lock(location):
                     self._drop_another_models(location)
             database = Database.create(location, self._stamp())
             indexer = Indexer(database, self.embedder, self.config.chunking, self.config.watcher, clock=self._clock)
-            return indexer.run(paths, force=force, progress=progress, stop=stop or self._stopped.is_set)
+            summary = indexer.run(paths, force=force, progress=progress, stop=stop, pause=pause, vectors=vectors)
+        while cut and not stop():  # somebody's text went first; the vectors that are left
+            cut = False
+            while self._hurried and not stop():
+                self._stopped.wait(_GIVING_WAY_SECONDS)
+            with self._turn():
+                indexer.run((), progress=progress, stop=stop, pause=pause)
+        return summary
+
+    @contextmanager
+    def _turn(self, *, hurried: bool = False) -> Iterator[None]:
+        """One run after the other; one that is hurried has whoever computes vectors give way."""
+        with self._making:
+            self._hurried += hurried
+        try:
+            with self._running:
+                yield
+        finally:
+            with self._making:
+                self._hurried -= hurried
 
     def trigger(self, paths: Sequence[Path] | None = None, *, force: bool = False) -> Job:
         """Index in the background. InvalidInput for a path outside the folders of `watch_dirs`."""
@@ -243,7 +276,7 @@ class Service:
         job.started_at = self._clock()
         job.status = "running"
         try:
-            job.summary = self.index(job.paths, force=job.force, progress=_JobProgress(job))
+            job.summary = self._index_in_turn(job)
             job.status = "done"
         except SqmdError as error:
             job.failure, job.status = str(error), "failed"
@@ -251,6 +284,17 @@ class Service:
             if job.status == "running":  # whoever asks about it is not to wait for ever
                 job.failure, job.status = "It ended by a mistake in sqmd; the log has it.", "failed"
             job.completed_at = self._clock()
+
+    def _index_in_turn(self, job: Job) -> Summary:
+        """As soon as no other process is indexing."""
+        while True:
+            try:
+                return self.index(job.paths, force=job.force, progress=_JobProgress(job))
+            except IndexBusy:
+                job.status = "queued"
+                if self._stopped.wait(_TURN_SECONDS):
+                    raise
+                job.status = "running"
 
     def _drop_another_models(self, location: str) -> None:
         from sqmd.errors import DatabaseDamaged, ModelMismatch, NewerFormat
@@ -281,7 +325,8 @@ class Service:
         from sqmd.search.searcher import Searcher
 
         database = self._opened()
-        database.check(self._stamp())
+        with suppress(EmbedderDown):  # then words are searched, and the answer says so
+            database.check_model(self.embedder.name)
         settings = self.config.search
         return Searcher(
             database, self.embedder, rrf_k=settings.rrf_k, rerank_top_n=settings.rerank_top_n, reranker=self._rerank

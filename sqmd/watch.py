@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from sqmd.changes import Check, Native, Snapshot, looked_through, snapshot, told_by_the_system
 from sqmd.errors import IndexBusy, NoSuchPath, NotIndexed, SqmdError
 
 if TYPE_CHECKING:
@@ -24,14 +25,11 @@ if TYPE_CHECKING:
     from sqmd.service import Service
     from sqmd.store.schema import FileRow
 
-Native = Callable[[Path, bool, threading.Event], Iterator[set[Path]]]
-_Snapshot = dict[Path, tuple[int, int]]  # (mtime in nanoseconds, size)
-
 CHECK_SECONDS = 30.0
 POLL_SECONDS = 1.0
-_GRACE = 2.0  # seconds that an event may take to arrive
-_TICK = 200  # milliseconds until the operating system's events are asked for again
-_READY = 2.0  # seconds that a server waits for that
+_READY = 2.0  # seconds that a server waits until every change is noticed
+_TICK = 0.2  # seconds until somebody who waits looks whether it is over
+_TURN = 1.0  # seconds until it is asked again whether another process still indexes
 _RETRY = 30.0  # seconds after a failure that will not be over at once
 _AT_MOST = 10  # debounce times: who writes without a pause is indexed nevertheless
 _ENDING = 2.0  # seconds that the threads have to end in; an indexing is safe against being cut off
@@ -43,7 +41,9 @@ class Indexes(Protocol):
     config: Config
     watching: bool
 
-    def index(self, paths: Sequence[Path], *, stop: Callable[[], bool] | None = None) -> Summary: ...
+    def index(
+        self, paths: Sequence[Path], *, stop: Callable[[], bool] | None = None, vectors: bool = True
+    ) -> Summary: ...
 
     def files(self, prefix: str = "") -> list[FileRow]: ...
 
@@ -75,7 +75,9 @@ class Watcher:
         source, times = native or told_by_the_system, (check_seconds, poll_seconds)
         absolute = dict.fromkeys(Path(os.path.abspath(root)) for root in roots)
         self._roots = [_Root(root, self, service, source, times, rescan) for root in absolute]
-        self._threads = [threading.Thread(target=each.run, name="watching", daemon=True) for each in self._roots]
+        self._without_vectors = threading.Event()
+        work = [*(each.run for each in self._roots), self._fill]
+        self._threads = [threading.Thread(target=each, name="watching", daemon=True) for each in work]
 
     def start(self) -> None:
         self._service.watching = True
@@ -111,7 +113,31 @@ class Watcher:
     def report(self, summary: Summary) -> None:
         for path, reason in summary.failed:
             self.say_once(f"{path}: {reason}")
+        if summary.chunks:
+            self._without_vectors.set()
         self._indexed(summary)
+
+    def _fill(self) -> None:
+        """Compute the vectors of what was indexed. It takes long, and text that changes meanwhile goes first."""
+        while not self.stopped.is_set():
+            if not self._without_vectors.wait(_TICK):
+                continue
+            self._without_vectors.clear()
+            wait = 0.0
+            try:
+                self._indexed(self._service.index((), stop=self.stopped.is_set))
+            except IndexBusy:
+                wait = _TURN
+            except SqmdError as error:
+                self.say_once(str(error))
+                wait = _RETRY
+            # A border: as where the text is indexed.
+            except Exception as error:  # noqa: BLE001
+                self.say_once(f"Vectors could not be computed ({type(error).__name__}); it is tried again.")
+                wait = _RETRY
+            if wait:
+                self._without_vectors.set()
+                self.stopped.wait(wait)
 
 
 class _Root:
@@ -158,7 +184,11 @@ class _Root:
                 self._note_all()
             self._is_file = self._root.is_file()
             try:
-                self._follow(self._looked_through() if self._polling else self._native())
+                self._follow(
+                    looked_through(self._snapshot, self._stopped, self._poll_seconds)
+                    if self._polling
+                    else self._native()
+                )
             except (OSError, RuntimeError) as error:  # of watchfiles, such as too many folders for the system
                 if self._polling:
                     self._watcher.say_once(f"{self._root} cannot be watched at present: {_reason(error)}.")
@@ -168,7 +198,7 @@ class _Root:
 
     def _follow(self, changes: Iterator[set[Path]]) -> None:
         """Until the root goes or is another one, or the way of watching changes."""
-        check: _Check | None = None
+        check: Check | None = None
         told: set[Path] = set()
         for paths in changes:
             if self._stopped.is_set():
@@ -183,7 +213,7 @@ class _Root:
             if self._polling:
                 continue
             if check is None:  # not before the system tells: what is in here may not have been told
-                check = _Check(self._snapshot(), self._check_seconds)
+                check = Check(self._snapshot(), self._check_seconds)
             elif check.is_due():
                 if check.untold(self._snapshot(), told):
                     self._poll("its changes are not told by the system")
@@ -195,33 +225,15 @@ class _Root:
         self._note_all()
         self._watcher.say_once(f"{self._root} is looked through every second: {why}.")
 
+    def _snapshot(self) -> Snapshot:
+        return snapshot(self._root, self._settings)
+
     def _native(self) -> Iterator[set[Path]]:
         folder = self._root if self._root.is_dir() else self._root.parent
         real = os.path.realpath(folder)
         for paths in self._source(folder, not self._is_file, self._stopped):
             # Systems differ in whether they tell the path that was asked for or the one behind the links.
             yield {folder / path.relative_to(real) if path.is_relative_to(real) else path for path in paths}
-
-    def _looked_through(self) -> Iterator[set[Path]]:
-        before = self._snapshot()
-        yield set()
-        wait = self._poll_seconds
-        while not self._stopped.wait(wait):
-            began = time.monotonic()
-            after = self._snapshot()
-            # No more than a twentieth of one core.
-            wait = max(self._poll_seconds, 19 * (time.monotonic() - began))
-            yield _differing(before, after)
-            before = after
-
-    def _snapshot(self) -> _Snapshot:
-        from sqmd.ingest.scan import scan
-
-        settings = self._settings
-        with suppress(SqmdError):
-            found = scan(self._root, settings.extensions, settings.ignore_patterns, lambda *_: None)
-            return {each.path: (each.mtime_ns, each.size) for each in found}
-        return {}
 
     def _note(self, paths: Iterable[Path]) -> bool:
         """Take in what changed; whether the root itself did, so that it has to be watched anew."""
@@ -285,49 +297,24 @@ class _Root:
         self._files, self._all, self._first = set(), False, 0.0
         try:
             paths = [self._root] if everything else sorted(files)
-            self._watcher.report(self._service.index(paths, stop=self._stopped.is_set))
+            self._watcher.report(self._service.index(paths, stop=self._stopped.is_set, vectors=False))
         except NoSuchPath:  # it went while it waited
             self._note_all()
+        except IndexBusy:
+            self._again(files, everything, max(self._debounce, _TURN))
         except SqmdError as error:
-            if not isinstance(error, IndexBusy):
-                self._watcher.say_once(str(error))
-            self._not_before = now + (max(self._debounce, 1.0) if isinstance(error, IndexBusy) else _RETRY)
-            self._files |= files
-            self._all |= everything
-            self._touch()
+            self._watcher.say_once(str(error))
+            self._again(files, everything, _RETRY)
+        # A border: a mistake in one run is not to end the watching. Its text may quote a document.
+        except Exception as error:  # noqa: BLE001
+            self._watcher.say_once(f"{self._root} was not indexed ({type(error).__name__}); it is tried again.")
+            self._again(files, everything, _RETRY)
 
-
-class _Check:
-    """Whether changes are told: what differs from one look to the next must have been."""
-
-    def __init__(self, snapshot: _Snapshot, seconds: float) -> None:
-        self._before, self._seconds = snapshot, seconds
-        self._doubtful: set[Path] = set()
-        self._next = time.monotonic() + seconds
-
-    def is_due(self) -> bool:
-        return time.monotonic() >= self._next
-
-    def untold(self, now: _Snapshot, told: set[Path]) -> set[Path]:
-        """What changed, was not told before this look, and was not told within the grace after it."""
-        lost = {path for path in self._doubtful if not _is_told(path, told)}
-        changed = _differing(self._before, now)
-        self._doubtful = {path for path in changed if not _is_told(path, told)}
-        self._before = now
-        self._next = time.monotonic() + (min(_GRACE, self._seconds) if self._doubtful else self._seconds)
-        return lost
-
-
-def told_by_the_system(folder: Path, recursive: bool, stopped: threading.Event) -> Iterator[set[Path]]:
-    """The paths that changed in `folder`, or none of them, several times a second."""
-    import watchfiles
-
-    for changes in watchfiles.watch(
-        folder, watch_filter=None, debounce=_TICK, step=50, stop_event=stopped, rust_timeout=_TICK,
-        yield_on_timeout=True, raise_interrupt=False, force_polling=False, recursive=recursive,
-        ignore_permission_denied=True,
-    ):  # fmt: skip
-        yield {Path(path) for _, path in changes}
+    def _again(self, files: set[Path], everything: bool, seconds: float) -> None:
+        self._files |= files
+        self._all |= everything
+        self._not_before = time.monotonic() + seconds
+        self._touch()
 
 
 @contextmanager
@@ -363,14 +350,6 @@ def begin(service: Service, say: Callable[[str], None], *, only_first: bool = Fa
 def _files_below(folder: Path) -> Iterator[Path]:
     for parent, _, names in os.walk(folder):
         yield from (Path(parent) / name for name in names)
-
-
-def _differing(before: _Snapshot, after: _Snapshot) -> set[Path]:
-    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-
-
-def _is_told(path: Path, told: set[Path]) -> bool:
-    return path in told or not told.isdisjoint(path.parents)
 
 
 def _reason(error: Exception) -> str:

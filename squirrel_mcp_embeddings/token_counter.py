@@ -25,6 +25,11 @@ class TokenCounter:
         own.encode_special_tokens = True
         self._tokenizer = own
 
+    @property
+    def parts_at_blanks(self) -> bool:
+        """Whether what a word becomes does not depend on its neighbours, as with WordPiece (BERT)."""
+        return type(self._tokenizer.model).__name__ == "WordPiece"
+
     def count_tokens(self, text: str) -> int:
         """The tokens of the whole text, the two around it included, also where the model would not read them all."""
         return len(self._tokenizer.encode(clean(text)))

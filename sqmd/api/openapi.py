@@ -30,8 +30,8 @@ def described(
 ) -> dict[str, Any]:
     """The arguments that make a FastAPI route say all this.
 
-    reply: its shape, or the media type of a text. path: the parameter in it, so many hexadecimal digits. also: more of the reply's
-    content, by media type.
+    reply: its shape, or the media type of a text. path: the parameter in it, and its hexadecimal digits. also: more
+    of the reply's content, by media type.
     """
     extra: dict[str, Any] = {"parameters": [*_path(path), *_parameters(query)], "security": [{}, {"apiKey": []}]}
     if body is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqmd.errors import EmbedderDown
+from sqmd.ingest.token_counts import WordCounts
 from squirrel_mcp_embeddings import model_files, script
 from squirrel_mcp_embeddings.errors import EmbeddingFailed, ModelUnavailable
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from squirrel_mcp_embeddings.embedder import Embedder as Loaded
     from squirrel_mcp_embeddings.manifest import Model
     from squirrel_mcp_embeddings.model_files import LoadedFiles
-    from squirrel_mcp_embeddings.token_counter import TokenCounter
 
 
 class Source(Protocol):
@@ -63,7 +63,7 @@ class OnnxEmbedder:
         self._document_prefix, self._query_prefix = document_prefix, query_prefix
         self._loading, self._counting = threading.Lock(), threading.Lock()
         self._model: Model | None = None
-        self._counter: TokenCounter | None = None
+        self._count: Callable[[str], int] | None = None
         self._embedder: Loaded | None = None
         self._closed = False
 
@@ -82,15 +82,13 @@ class OnnxEmbedder:
         return self._embed([text], self._query_prefix)[0]
 
     def count_tokens(self, text: str) -> int:
-        counter = self._counter
-        if counter is None:
+        if self._count is None:
             with self._counting, told():  # not kept waiting by weights that are on their way
                 from squirrel_mcp_embeddings.token_counter import TokenCounter, read_tokenizer
 
-                if self._counter is None:
-                    self._counter = TokenCounter(read_tokenizer(self._source.tokenizer()))
-                counter = self._counter
-        return counter.count_tokens(text)
+                counter = TokenCounter(read_tokenizer(self._source.tokenizer()))
+                self._count = WordCounts(counter.count_tokens) if counter.parts_at_blanks else counter.count_tokens
+        return self._count(text)
 
     def close(self) -> None:
         """Let go of the model. What is under way ends with EmbedderDown, or with its result."""

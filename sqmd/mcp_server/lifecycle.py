@@ -137,7 +137,8 @@ def _say(message: str) -> None:
 
 
 def _log_to_stderr() -> None:
-    """Only our own loggers speak: libraries log what they handle."""
+    """Only our own loggers speak: libraries log what they handle. What no thread catches is told by its kind."""
+    threading.excepthook = lambda failed: _say(f"sqmd: a thread ended: {failed.exc_type.__name__}")
     logging.raiseExceptions = False
     logging.getLogger().addHandler(logging.NullHandler())
     handler = logging.StreamHandler(sys.stderr)

@@ -226,6 +226,8 @@ def _under_way(service: Service) -> str:
     step, done, total = job.progress
     if not total:
         return "Indexing has begun: this may not be all."
+    if step == "text" and done == total:
+        return "The text of all documents can be searched; vectors follow, and until then words alone find them."
     if step == "vectors":
         return f"Indexing goes on ({done:,} of {total:,} vectors): what has none yet is found by its words only."
     return f"Indexing goes on ({done:,} of {total:,} files): this may not be all."

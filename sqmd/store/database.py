@@ -76,6 +76,11 @@ class Database:
         if self.stamp != stamp:
             raise ModelMismatch(self.stamp.model, stamp.model)
 
+    def check_model(self, name: str) -> None:
+        """The same by the model's name alone: its dimension may take a server that is away to tell."""
+        if self.stamp.model != name:
+            raise ModelMismatch(self.stamp.model, name)
+
     @staticmethod
     def drop(location: str) -> None:
         """Delete both tables, whatever they hold."""
@@ -126,7 +131,9 @@ class Database:
             return _ranked(self._narrowed(found, path), "_score", -1, limit)
 
     def by_meaning(self, vector: NDArray[np.float32], limit: int, path: str = "") -> list[str]:
-        """Chunk ids by cosine, the nearest first; ties by id."""
+        """Chunk ids by cosine, the nearest first; ties by id. ModelMismatch for a vector of another dimension."""
+        if vector.shape != (self.stamp.dimension,):
+            raise ModelMismatch(self.stamp.model, f"{self.stamp.model} with {vector.size} dimensions")
         with _told(self.location):
             found = self._chunks.search(vector, vector_column_name="vector").distance_type("cosine")
             return _ranked(self._narrowed(found, path), "_distance", 1, limit)

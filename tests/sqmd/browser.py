@@ -127,7 +127,7 @@ def needs_chromium() -> None:
 @contextmanager
 def driver() -> Iterator[str]:
     """A chromedriver's address."""
-    command = [shutil.which("chromedriver") or "chromedriver", "--port=0", "--log-level=OFF"]
+    command = [shutil.which("chromedriver") or "chromedriver", "--port=0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:

@@ -80,7 +80,8 @@ def test_listening_to_the_network_any_address_and_the_machines_name_are_answered
 def test_with_a_key_nothing_below_api_is_answered_without_it(locked: Running, path: str) -> None:
     wrong: list[dict[str, bytes]] = [
         {}, {"Authorization": b"Bearer"}, bearer(KEY[:-1]), bearer(KEY + "x"), bearer(KEY.upper()),
-        {"Authorization": KEY.encode()}, {"Authorization": b"Basic " + KEY.encode()}, {"Authorization": b"\xff"}, {"X-Api-Key": KEY.encode()},
+        {"Authorization": KEY.encode()}, {"Authorization": b"Basic " + KEY.encode()},
+        {"Authorization": b"\xff"}, {"X-Api-Key": KEY.encode()},
     ]  # fmt: skip
     with locked.client() as web:
         for method in ("GET", "POST", "OPTIONS"):

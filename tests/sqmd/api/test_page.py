@@ -83,7 +83,7 @@ def test_what_is_typed_is_found_with_breadcrumb_lines_and_marked_words(window: B
     assert "garden.md · lines 3–5 · " in cards[0]
     marked = window.script("return [...document.querySelectorAll('li:first-child mark')].map((each) => each.innerText)")
     assert marked == ["Tomatoes", "Tomatoes", "evening"]
-    assert window.script("return document.getElementById('message').textContent").startswith("3 results in ")
+    assert window.script("return document.getElementById('message').textContent").startswith("6 results in ")
 
 
 @pytest.mark.parametrize("query", ['"C++"', "it's -O3", "100%_x", "京都", "[(", "\\"])

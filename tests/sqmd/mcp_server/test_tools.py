@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sqmd.indexer import writer_lock
 from sqmd.service import Service
 from tests.sqmd.mcp_server.schema_lint import lint
 
@@ -266,3 +267,13 @@ async def test_a_cursor_is_no_secret_way_anywhere(agent: Agent) -> None:
     cursor = base64.urlsafe_b64encode(b"/etc/hostname").decode()
     page = await agent("list_documents", cursor=cursor)
     assert {os.path.commonpath([each["file_path"], agent.notes]) for each in page["documents"]} == {str(agent.notes)}
+
+
+async def test_a_run_waits_until_no_other_process_is_indexing(agent: Agent) -> None:
+    with writer_lock(agent.service.config.paths.db_path):
+        await agent("trigger_index")
+        while (await agent("get_index_status"))["job"]["status"] != "queued":
+            pass
+    while (status := await agent("get_index_status"))["job"]["status"] in ("queued", "running"):
+        pass
+    assert status["job"]["status"] == "done" and status["job"]["skipped"] == 3
