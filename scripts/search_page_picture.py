@@ -1,5 +1,7 @@
-#!/usr/bin/env python3
-"""Draws docs/images/sqmd-search.png: the search page over this repository's own docs, in Chromium, with the real model."""
+"""Draws docs/images/sqmd-search.png: the search page over this repository's docs, in Chromium, with the real model.
+
+Run as `python -m scripts.search_page_picture`: the browser is the tests'.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,6 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # the browser is the tests'
 
 import uvicorn
 
@@ -19,9 +18,10 @@ from sqmd.config import Config, Paths
 from sqmd.service import Service
 from tests.sqmd import browser
 
+ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "sqmd-search.png"
 MAX_BYTES = 150_000
-QUERY = "what can a stolen laptop reveal"
+QUERY = "if my laptop is stolen"
 WIDTH, HEIGHT = 900, 640
 
 

@@ -31,12 +31,12 @@ def serve(service: Service, host: str, port: int, *, announce: Callable[[str], N
     is dangerous about it. PortBusy, ConfigError for an address that is none of this machine's. `service` stays open.
     """
     with listen(host, port) as listening:
-        app = create_app(service, host)
-        announce(address(host, listening))
-        if not Hosts(host).local and not service.config.api.api_key:
-            announce("Everyone who reaches this address can read what is indexed: set api.api_key.")
-        with _quiet_end():
-            uvicorn.Server(configuration(app)).run([listening])
+        server = uvicorn.Server(configuration(create_app(service, host)))
+        with _quiet_end(server):
+            announce(address(host, listening))
+            if not Hosts(host).local and not service.config.api.api_key:
+                announce("Everyone who reaches this address can read what is indexed: set api.api_key.")
+            server.run([listening])
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -87,12 +87,13 @@ def configuration(app: FastAPI) -> uvicorn.Config:
 
 
 @contextmanager
-def _quiet_end() -> Iterator[None]:
-    # uvicorn raises the signal again once it is done, which would end the process with an error's exit code.
-    def ignore(_: int, __: FrameType | None) -> None:
-        pass
+def _quiet_end(server: uvicorn.Server) -> Iterator[None]:
+    # uvicorn raises the signal again once it is done, which would end the process with an error's exit code. Before it
+    # listens to signals itself, one is told to it here, or it would be lost.
+    def end(_: int, __: FrameType | None) -> None:
+        server.should_exit = True
 
-    before = {number: signal.signal(number, ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

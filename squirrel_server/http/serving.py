@@ -57,14 +57,15 @@ def serve(options: ServerOptions, listening: socket.socket, workers: int, certif
     With several workers each is a process of its own on the same socket, and one that dies is replaced.
     """
     factory = partial(create_app, options)
-    with _quiet_end():
-        if workers == 1:
-            uvicorn.Server(configuration(factory, certificate)).run([listening])
-            return
-        with tempfile.TemporaryDirectory(prefix="squirrel-metrics-") as folder:
-            # For the workers, which inherit it: this process counts nothing.
-            os.putenv("PROMETHEUS_MULTIPROC_DIR", folder)
-            Multiprocess(configuration(factory, certificate, workers), [listening]).run()
+    if workers == 1:
+        server = uvicorn.Server(configuration(factory, certificate))
+        with _quiet_end(server):
+            server.run([listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="squirrel-metrics-") as folder:
+        # For the workers, which inherit it: this process counts nothing.
+        os.putenv("PROMETHEUS_MULTIPROC_DIR", folder)
+        Multiprocess(configuration(factory, certificate, workers), [listening]).run()
 
 
 def configuration(
@@ -90,12 +91,13 @@ def configuration(
 
 
 @contextmanager
-def _quiet_end() -> Iterator[None]:
-    # uvicorn raises the signal again once it is done, which would end the process with an error's exit code.
-    def ignore(_: int, __: FrameType | None) -> None:
-        pass
+def _quiet_end(server: uvicorn.Server) -> Iterator[None]:
+    # uvicorn raises the signal again once it is done, which would end the process with an error's exit code. One that
+    # comes before uvicorn listens to signals itself is told to it here, or it would be lost.
+    def end(_: int, __: FrameType | None) -> None:
+        server.should_exit = True
 
-    before = {number: signal.signal(number, ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

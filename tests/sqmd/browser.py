@@ -46,7 +46,8 @@ class Browser:
     """One window, with nothing kept from any other."""
 
     def __init__(self, driver: str, session: str) -> None:
-        self._web = httpx.Client(base_url=f"{driver}/session/{session}", trust_env=False, timeout=_SECONDS + 30)
+        self._address = f"{driver}/session/{session}"
+        self._web = httpx.Client(base_url=self._address, trust_env=False, timeout=_SECONDS + 30)
 
     def open(self, url: str) -> None:
         self._post("url", url=url)
@@ -88,7 +89,8 @@ class Browser:
         return [entry["message"] for entry in self._post("se/log", type="browser") if entry["level"] == "SEVERE"]
 
     def close(self) -> None:
-        self._web.delete("")
+        """End it, and wait until it has ended."""
+        _value(self._web.delete(self._address))
         self._web.close()
 
     def _keys(self, actions: list[dict[str, str]]) -> None:

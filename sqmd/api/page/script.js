@@ -144,27 +144,31 @@ function nameOf(path) {
   return path.split(/[/\\]/).pop();
 }
 
-// The words of a query as a pattern; null if there are none.
+// The words of a query as patterns, the longest first, which says most; a letter or two only where there is no more.
 function wordsOf(text) {
   const words = [...new Set(text.toLowerCase().match(/[\p{L}\p{N}\p{M}_]+/gu) || [])];
-  const most = words.sort((one, other) => other.length - one.length).slice(0, 100);
+  const long = words.filter((word) => !/^[\x00-\x7f]{1,2}$/.test(word));
+  const most = (long.length ? long : words).sort((one, other) => other.length - one.length).slice(0, 100);
   // Letters, digits and marks alone: nothing in them is special in a pattern. A short Latin word counts as a whole.
-  const patterns = most.map((word) => (/^[\x00-\x7f]{1,3}$/.test(word) ? `(?<![\\p{L}\\p{N}])${word}(?![\\p{L}\\p{N}])` : word));
-  return patterns.length ? new RegExp(patterns.join("|"), "giu") : null;
+  return most.map((word) => (/^[\x00-\x7f]{1,3}$/.test(word) ? `(?<![\\p{L}\\p{N}])${word}(?![\\p{L}\\p{N}])` : word));
 }
 
+// The part of a text around the first of the words that it holds.
 function excerpt(text, words) {
-  const first = words ? Math.max(text.search(words), 0) : 0;
-  const characters = Array.from(text.slice(Math.max(0, first - SNIPPET / 3), first + SNIPPET));
-  const shown = characters.slice(0, SNIPPET).join("").trim();
-  return (first > SNIPPET / 3 ? "… " : "") + shown + (first + SNIPPET < text.length ? " …" : "");
+  const places = words.map((word) => text.search(new RegExp(word, "iu")));
+  const first = places.find((place) => place >= 0) || 0;
+  let start = Math.max(0, first - SNIPPET / 3);
+  if (start) start = Math.max(start, text.indexOf(" ", start) + 1); // not within a word
+  if (start > first) start = first;
+  const shown = text.slice(start, start + SNIPPET).trim();
+  return (start ? "… " : "") + shown + (start + SNIPPET < text.length ? " …" : "");
 }
 
 function highlighted(text, words) {
-  if (!words) return [text];
+  if (!words.length) return [text];
   const parts = [];
   let end = 0;
-  for (const match of text.matchAll(words)) {
+  for (const match of text.matchAll(new RegExp(words.join("|"), "giu"))) {
     parts.push(text.slice(end, match.index), element("mark", "", match[0]));
     end = match.index + match[0].length;
   }

@@ -86,6 +86,24 @@ def test_what_is_typed_is_found_with_breadcrumb_lines_and_marked_words(window: B
     assert window.script("return document.getElementById('message').textContent").startswith("6 results in ")
 
 
+def test_the_snippet_is_where_the_longest_word_is(window: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "long.md").write_text(
+        "# Long\n\n" + "A little of this and that. " * 30 + "A walrus at the end.\n", "utf-8"
+    )
+    with running(config_for(folder)) as own:
+        own.service.index([folder])
+        window.open(own.address)
+        (card,) = search(window, "a walrus and that")
+        snippet = card.split("\n", 2)[2]
+        assert snippet.startswith("… ") and "A walrus at the end." in snippet and len(snippet) < 320
+        marked = window.script(
+            "return [...new Set([...document.querySelectorAll('mark')].map((each) => each.innerText))]"
+        )
+        assert set(marked) == {"walrus", "and", "that"}
+
+
 @pytest.mark.parametrize("query", ['"C++"', "it's -O3", "100%_x", "京都", "[(", "\\"])
 def test_odd_queries_are_answered(window: Browser, server: Running, query: str) -> None:
     window.open(server.address)

@@ -76,7 +76,8 @@ def test_without_a_key_it_says_that_the_network_can_read(notes: Path) -> None:
         assert started.stdout is not None
         assert started.stdout.readline().startswith("http://127.0.0.1:")
         assert "api.api_key" in started.stdout.readline()
-        started.terminate()
+        started.terminate()  # at once, which is before it answers
+        assert started.wait(60) == 0
 
 
 def test_a_port_that_is_taken_is_one_sentence(notes: Path) -> None:

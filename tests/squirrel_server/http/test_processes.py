@@ -78,6 +78,16 @@ def test_a_self_signed_server_is_known_by_its_fingerprint_and_serves_over_tls(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_end_right_after_the_address_was_told_is_not_lost(
+    tmp_path: Path, child_environment: dict[str, str], number: signal.Signals
+) -> None:
+    for _ in range(4):
+        with child_server(child_environment, tmp_path) as server:
+            # Interrupted before it answers anything, it may end as any program does.
+            assert server.stop(number) in (0, -number, 1, 130)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_request_under_way_is_answered_before_the_server_ends(
     tmp_path: Path, child_environment: dict[str, str], number: int, workers: str
