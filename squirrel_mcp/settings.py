@@ -59,7 +59,7 @@ class Settings:
             ca_file=_absolute("SQUIRREL_CA_FILE", ca_file) if ca_file else None,
             https_proxy=environ.get("SQUIRREL_HTTPS_PROXY") or None,
             cache_dir=_absolute("SQUIRREL_MEMORY_CACHE_DIR", cache_dir) if cache_dir else default_cache_dir(environ),
-            embeddings=environ.get("SQUIRREL_MEMORY_EMBEDDINGS", "").strip() != "0",
+            embeddings=_switch(environ, "SQUIRREL_MEMORY_EMBEDDINGS"),
             model_dir=_absolute("SQUIRREL_MEMORY_MODEL_DIR", model_dir) if model_dir else None,
             log_level=_log_level(environ.get("SQUIRREL_LOG_LEVEL")),
         )
@@ -92,6 +92,14 @@ def _filled(environ: Mapping[str, str], name: str) -> str | None:
     if value.startswith("${"):
         raise ConfigurationError(f"{name} is a placeholder that was never filled in.")
     return value or None
+
+
+def _switch(environ: Mapping[str, str], name: str) -> bool:
+    """On unless it is 0. Nothing else is guessed at: who meant `off` must not find it on."""
+    value = environ.get(name, "").strip()
+    if value not in ("", "0", "1"):
+        raise ConfigurationError(f"{name} must be 0 or 1.")
+    return value != "0"
 
 
 def _absolute(name: str, value: str) -> Path:

@@ -12,13 +12,16 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from squirrel_mcp import private_files
 from squirrel_mcp.crypto.key_set import KeyRing
 from squirrel_mcp.crypto.keys import KID_BYTES
+from squirrel_mcp.errors import StoreError, UnsafeFile
 
 FOLDER = "squirrel-notes"
 PREFIX = "memory-vectors-"
 MAGIC = b"SQVC"
 KID_AT = 8  # after magic, version and three zeros
+_PATIENCE = 1.0  # seconds
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -39,16 +42,36 @@ def drop_of(cache_dir: Path, kids: Collection[bytes], *, keep: Path | None = Non
     with suppress(OSError):
         if not stat.S_ISDIR(os.lstat(folder).st_mode):
             return
-        for path in [*folder.glob(f"{PREFIX}*.bin"), *folder.glob(f"{PREFIX}*.bin.new")]:
-            if keep is not None and path.name in (keep.name, f"{keep.name}.new"):
-                continue
-            with suppress(OSError):
-                if _kid(path) in kids:
-                    path.unlink()
+        names = {path.name.removesuffix(".new") for path in folder.glob(f"{PREFIX}*.bin*")}
+        for path in sorted(folder / name for name in names if keep is None or name != keep.name):
+            if _is_of(path, kids):
+                # Its writer may be in the middle of replacing it; one that never ends is not waited for.
+                with suppress(StoreError, UnsafeFile), private_files.lock(path.with_suffix(".lock"), _PATIENCE):
+                    _unlink(path, kids)
+                _unlink(path, kids)
+
+
+def _is_of(path: Path, kids: Collection[bytes]) -> bool:
+    return any(_kid(each) in kids for each in _with_unfinished(path))
+
+
+def _unlink(path: Path, kids: Collection[bytes]) -> None:
+    for each in _with_unfinished(path):
+        with suppress(OSError):
+            if _kid(each) in kids:
+                each.unlink()
+
+
+def _with_unfinished(path: Path) -> tuple[Path, Path]:
+    return path, path.with_name(f"{path.name}.new")
 
 
 def _kid(path: Path) -> bytes | None:
-    fd = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
+    """Whose a file is; None for what is none, or cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
+    except OSError:
+        return None
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None

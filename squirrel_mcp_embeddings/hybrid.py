@@ -72,7 +72,7 @@ class HybridRanker(WordRanker):
         """Let go of memories, and at once of their vectors, in the file as well."""
         super().remove_many(memory_ids)
         if self.background is not None:
-            self.background.forget(memory_ids)
+            self.background.keeper.forget()
 
     def search(
         self,
@@ -89,7 +89,8 @@ class HybridRanker(WordRanker):
         vector, why_not = (None, "") if parsed.memory_id else self._read(query)
         if vector is None:
             ranking = super().search(query, now=now, limit=limit, filters=filters)
-            return replace(ranking, note=_sentences(ranking.note, why_not))
+            # Where there is no word in it, that says enough.
+            return replace(ranking, note=_sentences(ranking.note, why_not if parsed.words else ""))
         with self._changed:
             if len(self._pending) <= WORTH_WAITING:
                 self._changed.wait_for(lambda: not self._pending or self._unavailable or self._closed, SEARCH_SECONDS)

@@ -38,11 +38,12 @@ class _Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """How far a file was read: everything before `end`, which is `segments` whole segments."""
+    """How far a file was read: everything before `end`, which is `segments` whole segments with `rows` rows."""
 
     seal: Seal
     end: int = HEADER_BYTES
     segments: int = 0
+    rows: int = 0
 
 
 class VectorFile:
@@ -72,6 +73,11 @@ class VectorFile:
         first = self._ring().at(0)
         assert first is not None
         return self._folder / self._layout.file_name(first, self._account_id)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the file held when it was last read or written, dead ones included."""
+        return self._known.rows if self._known else 0
 
     def load(self) -> Rows:
         """Every row that can be read. A file that is wrong is deleted; whatever stands in the way, no error."""
@@ -195,7 +201,8 @@ class VectorFile:
             if plaintext != self._layout.metadata:
                 raise _Damaged
             plaintext = b""
-        return _Known(known.seal, end, known.segments + 1), plaintext
+        rows = known.rows + len(plaintext) // self._layout.row_bytes
+        return _Known(known.seal, end, known.segments + 1, rows), plaintext
 
     def _is_current(self) -> bool:
         return self._known is not None and self._known.seal.kid == self._ring().current.kid
@@ -220,7 +227,7 @@ class VectorFile:
             with suppress(OSError):
                 file.truncate(known.end)
             raise
-        self._known = _Known(known.seal, end, known.segments + len(parts))
+        self._known = _Known(known.seal, end, known.segments + len(parts), known.rows + rows.size)
 
     def _write_anew(self, path: Path, rows: Rows) -> None:
         seal = Seal.make(self._ring().current, self._account_id)
@@ -231,7 +238,7 @@ class VectorFile:
             yield seal.header
             for plaintext in (self._layout.metadata, *self._layout.pack(rows)):
                 segment = seal.segment(written.segments, plaintext)
-                written = _Known(seal, written.end + len(segment), written.segments + 1)
+                written = _Known(seal, written.end + len(segment), written.segments + 1, rows.size)
                 _check_size(path, written.end)
                 yield segment
 

@@ -132,6 +132,7 @@ def _environment(vault: _Vault) -> dict[str, str]:
         **ours,
         "PYTHONPATH": os.pathsep.join(filter(None, (here, ours.get("PYTHONPATH")))),
         "SQUIRREL_DATA_DIR": str(vault.folder / "data"),
+        "SQUIRREL_MEMORY_CACHE_DIR": str(vault.folder / "cache"),
         "SQUIRREL_PASSPHRASE": vault.passphrase,
     }
 

@@ -400,3 +400,12 @@ def test_without_a_network_everything_works_and_the_home_holds_nothing_of_anybod
         assert server.end() == 0
     folders = {path.relative_to(companion.home).parts[:2] for path in companion.home.rglob("*") if path.is_file()}
     assert {parts for parts in folders if parts[0] != "data"} == {(".cache", "squirrel-notes")}
+
+
+def test_the_demo_leaves_nothing_in_the_home_of_whoever_runs_it(tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SQUIRREL_", "XDG_"))}
+    subprocess.run(
+        [sys.executable, "-m", "squirrel_mcp_embeddings", "demo"],
+        env={**kept, "HOME": str(tmp_path)}, stdout=subprocess.DEVNULL, check=True,
+    )  # fmt: skip
+    assert list(tmp_path.rglob("*")) == []

@@ -49,6 +49,7 @@ def test_values_are_read_and_empty_ones_are_absent() -> None:
         {"SQUIRREL_CA_FILE": "canary.pem"},
         {"SQUIRREL_MEMORY_CACHE_DIR": "canary"},
         {"SQUIRREL_MEMORY_MODEL_DIR": "canary"},
+        {"SQUIRREL_MEMORY_EMBEDDINGS": "canary off"},
         {"SQUIRREL_API_BASE_URL": "${SQUIRREL_canary}"},
         {"SQUIRREL_API_KEY": "sqn_canary"},
     ],

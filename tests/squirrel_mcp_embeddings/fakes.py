@@ -104,7 +104,7 @@ class Bench:
     def settle(self) -> None:
         """Until every memory has its vector, and the file has it too."""
         assert self.ranker.wait(30)
-        with self.ranker.background._writing:  # type: ignore[union-attr]
+        with self.ranker.background.keeper._lock:  # type: ignore[union-attr]
             pass
 
     def kept(self) -> dict[str, int]:

@@ -6,16 +6,18 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from squirrel_mcp.errors import StoreFull
-from squirrel_mcp_embeddings import background
+from squirrel_mcp_embeddings import keeper
 from squirrel_mcp_embeddings.background import Background
 from squirrel_mcp_embeddings.embedder import Embedder
 from squirrel_mcp_embeddings.errors import ModelUnavailable
+from squirrel_mcp_embeddings.keeper import _packed
 from squirrel_mcp_embeddings.vector_file import Rows, VectorFile
 
-from .fakes import NOW, Bench, FakeEmbedder, memory, numbered, vector_file
+from .fakes import DIMENSION, NOW, Bench, FakeEmbedder, memory, numbered, vector_file
 
 HELD = [memory("dark roasted coffee", 1), memory("a blue car", 2), memory("keys beside the door", 3)]
 
@@ -93,7 +95,7 @@ def test_one_forgotten_while_it_is_embedded_never_gets_into_the_file(bench: Benc
 
 
 def test_rows_of_old_revisions_do_not_pile_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_FEW", 4)
+    monkeypatch.setattr(keeper, "_FEW", 4)
     bench.with_memories(HELD)
     sizes = []
     for revision in range(2, 30):
@@ -193,7 +195,7 @@ def test_what_other_models_have_made_goes_with_a_forgotten_memory(made: list[Ben
     bench = Bench(tmp_path)
     made.append(bench)
     dropped: list[Path | None] = []
-    bench.ranker.background._drop = dropped.append  # type: ignore[union-attr]
+    bench.ranker.background.keeper._drop = dropped.append  # type: ignore[union-attr]
     bench.with_memories(HELD)
     assert dropped == []
     bench.ranker.remove_many([HELD[1].id])
@@ -225,7 +227,7 @@ def test_what_nobody_foresaw_keeps_no_search_waiting(bench: Bench, monkeypatch: 
     def broken(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(background.Background, "_keep", broken)
+    monkeypatch.setattr(keeper.Keeper, "keep", broken)
     bench.ranker.put_many(HELD)
     assert not bench.ranker.wait(30)
     assert bench.ranker.search("coffee", now=NOW).ranking == "lexical"
@@ -233,3 +235,51 @@ def test_what_nobody_foresaw_keeps_no_search_waiting(bench: Bench, monkeypatch: 
     assert bench.said[1:] == [
         "memory: local embeddings broke down (embedding_failed); memory search is lexical only from now on"
     ]
+
+
+def test_a_row_that_another_process_added_goes_with_its_memory_too(bench: Bench) -> None:
+    bench.with_memories(HELD[:2])
+    row = _packed([(HELD[2].id, 1, np.zeros(DIMENSION, np.float16))], DIMENSION)
+    vector_file(bench.file.path.parent.parent).append(row)
+    bench.embedder.held = {HELD[2].text}  # seen here, and not embedded yet
+    bench.ranker.put_many([HELD[2]])
+    bench.ranker.remove_many([HELD[2].id])
+    bench.embedder.held = set()
+    assert bench.kept().keys() == {numbered(1), numbered(2)}
+
+
+def test_where_the_file_cannot_be_written_anew_it_goes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.with_memories(HELD)
+    bench.ranker.background.keeper._drop = lambda keep: keep or bench.file.path.unlink()  # type: ignore[union-attr, func-returns-value]
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorFile, "rewrite", _full)
+        bench.ranker.remove_many([HELD[0].id])
+        assert not bench.file.path.exists()
+    bench.ranker.put_many([memory("another", 5)])
+    bench.settle()
+    assert bench.kept().keys() == {numbered(2), numbered(3), numbered(5)}
+    assert len(bench.said) == 1
+
+
+def test_where_it_cannot_go_either_that_is_said_and_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.with_memories(HELD)
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorFile, "rewrite", _full)
+        bench.ranker.remove_many([HELD[0].id])
+    assert numbered(1) in bench.kept()
+    assert "what is kept of a forgotten memory cannot be erased yet" in bench.said[-1]
+    bench.ranker.put_many([memory("another", 5)])
+    bench.settle()
+    assert bench.kept().keys() == {numbered(2), numbered(3), numbered(5)}
+
+
+def test_a_file_that_somebody_dropped_is_written_whole_with_the_next_memory(bench: Bench) -> None:
+    bench.with_memories(HELD)
+    bench.file.path.unlink()
+    bench.ranker.put_many([memory("another", 5)])
+    bench.settle()
+    assert len(bench.kept()) == 4
+
+
+def _full(self: VectorFile, rows: Rows) -> None:
+    raise StoreFull("There is no space left.")
