@@ -6,7 +6,9 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.quiet_http_server import QuietHTTPServer
 
 
 class Hub:
@@ -35,7 +37,7 @@ class Hub:
             def log_message(self, format: str, *arguments: object) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = QuietHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
         self.base = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))

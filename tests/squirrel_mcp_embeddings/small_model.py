@@ -13,7 +13,7 @@ from squirrel_mcp_embeddings import manifest
 from squirrel_mcp_embeddings.model_files import LoadedFiles, own_home
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-WORDS = ("the", "router", "is", "in", "attic", "oat", "milk", "window", "seat", "sep", "##s", "##ing")
+WORDS = ("the", "router", "is", "in", "attic", "oat", "milk", "window", "seat", "sep", "##ing")
 DIMENSION = 48
 MAX_TOKENS = 512
 

@@ -6,8 +6,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.quiet_http_server import QuietHTTPServer
 
 
 class Ollama:
@@ -42,7 +44,7 @@ class Ollama:
             def log_message(self, format: str, *arguments: object) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = QuietHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
         self.base = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
