@@ -108,7 +108,9 @@ def _first_bytes(process: subprocess.Popen[bytes]) -> bytes | None:
 
     def read() -> None:
         assert process.stdout is not None
-        printed.append(process.stdout.read(_MAX_BYTES + 1))
+        # Closed here: where a child of the command keeps the pipe, this ends long after everybody has gone on.
+        with process.stdout:
+            printed.append(process.stdout.read(_MAX_BYTES + 1))
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
@@ -125,8 +127,6 @@ def _first_bytes(process: subprocess.Popen[bytes]) -> bytes | None:
         if process.poll() is None:
             process.kill()
             process.wait()
-        if not reader.is_alive() and process.stdout is not None:
-            process.stdout.close()
 
 
 def _split(command: str) -> list[str]:
