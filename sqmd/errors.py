@@ -99,7 +99,7 @@ class DatabaseDamaged(SqmdError):
 
     def __init__(self, location: str) -> None:
         super().__init__(
-            f"The database at {location} is damaged or not one of sqmd's: run sqmd index --force to make it anew."
+            f"The database at {location} is damaged or not one of sqmd's: move it away and run sqmd index again."
         )
 
 

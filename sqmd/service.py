@@ -16,7 +16,7 @@ from sqmd.config import Config
 from sqmd.embed import Embedder, choose
 from sqmd.errors import EmbedderDown, IndexBusy, InvalidInput, NotIndexed, NotInIndex, SqmdError
 from sqmd.ingest import identity
-from sqmd.rag import build_context
+from sqmd.rag import DEFAULT_TOKENS, build_context
 from sqmd.search.results import Answer, Mode
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ class Service:
             rerank=settings.rerank if rerank is None else rerank,
         )
 
-    def context(self, query: str, *, max_tokens: int = 4_000, top_k: int = 20, path: str = "") -> str:
+    def context(self, query: str, *, max_tokens: int = DEFAULT_TOKENS, top_k: int = 20, path: str = "") -> str:
         """The text of the best chunks for a prompt, within `max_tokens`."""
         answer = self.search(query, top_k=top_k, path=path)
         return self.assemble(answer, max_tokens)
 
-    def assemble(self, answer: Answer, max_tokens: int = 4_000) -> str:
+    def assemble(self, answer: Answer, max_tokens: int = DEFAULT_TOKENS) -> str:
         """The results of an answer as the context of a prompt."""
         return build_context(answer.results, max_tokens, self.embedder.count_tokens)
 

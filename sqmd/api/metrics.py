@@ -11,7 +11,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from sqmd.api.shapes import modes
+from sqmd.search.results import MODES
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"))
@@ -49,7 +49,7 @@ class Metrics:
         self._since = time.monotonic()
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._latencies: dict[tuple[str, str], _Times] = {}
-        self._searches: Counter[str] = Counter(dict.fromkeys(modes(), 0))
+        self._searches: Counter[str] = Counter(dict.fromkeys(MODES, 0))
         self._search_times = _Times()
         self._results = self._jobs = 0
         self._registry = CollectorRegistry()

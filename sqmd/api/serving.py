@@ -30,13 +30,13 @@ def serve(service: Service, host: str, port: int, *, announce: Callable[[str], N
     port 0: any that is free. announce: told the page's address once connections are taken, and in a second line what
     is dangerous about it. PortBusy, ConfigError for an address that is none of this machine's. `service` stays open.
     """
-    with listen(host, port) as listening:
+    with listen(host, port) as listening, _quiet_end() as to_be_ended:
         server = uvicorn.Server(configuration(create_app(service, host)))
-        with _quiet_end(server):
-            announce(address(host, listening))
-            if not Hosts(host).local and not service.config.api.api_key:
-                announce("Everyone who reaches this address can read what is indexed: set api.api_key.")
-            server.run([listening])
+        to_be_ended(server)
+        announce(address(host, listening))
+        if not Hosts(host).local and not service.config.api.api_key:
+            announce("Everyone who reaches this address can read what is indexed: set api.api_key.")
+        server.run([listening])
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -87,15 +87,30 @@ def configuration(app: FastAPI) -> uvicorn.Config:
 
 
 @contextmanager
-def _quiet_end(server: uvicorn.Server) -> Iterator[None]:
-    # uvicorn raises the signal again once it is done, which would end the process with an error's exit code. Before it
-    # listens to signals itself, one is told to it here, or it would be lost.
+def _quiet_end() -> Iterator[Callable[[uvicorn.Server], None]]:
+    """Takes the server that a signal ends, also one that came before.
+
+    uvicorn raises the signal again once it is done, which would end the process with an error's exit code. Before it
+    listens to signals itself, an exception in their place is lost where a library calls back while the application is
+    put together.
+    """
+    ended = False
+    servers: list[uvicorn.Server] = []
+
     def end(_: int, __: FrameType | None) -> None:
-        server.should_exit = True
+        nonlocal ended
+        ended = True
+        for server in servers:
+            server.should_exit = True
+
+    def to_be_ended(server: uvicorn.Server) -> None:
+        servers.append(server)
+        if ended:
+            server.should_exit = True
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield to_be_ended
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

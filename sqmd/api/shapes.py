@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -217,6 +217,7 @@ REPLIES: tuple[type[Shape], ...] = (
 )  # fmt: skip
 
 AnyShape = TypeVar("AnyShape", bound=Shape)
+_SUBJECT = re.compile(r"(?:Input|String|List) ")  # whose place is named instead
 _WHOLE = re.compile(r"-?[0-9]{1,15}", re.ASCII)
 _TRUTH = {"true": True, "false": False}
 
@@ -231,7 +232,7 @@ def read(shape: type[AnyShape], value: Any) -> AnyShape:
         known = ", ".join(shape.model_fields) or "nothing"
         raise invalid(f"There is an unknown field; known here: {known}.")
     place = ".".join(map(str, first["loc"]))
-    said = first["msg"].removeprefix("Input ").rstrip(".")
+    said = _SUBJECT.sub("", first["msg"]).rstrip(".")
     raise invalid(f"{place} {said}." if place else "The body is a JSON object.")
 
 
@@ -247,8 +248,3 @@ def _meant(shape: type[Shape], name: str, text: str) -> object:
     kind = shape.model_fields[name].annotation if name in shape.model_fields else str
     kinds: Mapping[Any, Any] = {int: int(text) if _WHOLE.fullmatch(text) else text, bool: _TRUTH.get(text, text)}
     return kinds.get(kind, text)
-
-
-def modes() -> tuple[str, ...]:
-    """All modes of a search."""
-    return get_args(Mode)

@@ -15,7 +15,7 @@ def main() -> None:
     # Until what deals with Ctrl-C is imported, nothing has been begun that an end at once could harm.
     handles = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else somebody wants it ignored
     if handles:
-        signal.signal(signal.SIGINT, _end_at_once)
+        signal.signal(signal.SIGINT, end_at_once)
     from sqmd.cli.app import run
 
     try:
@@ -29,5 +29,6 @@ def main() -> None:
     sys.exit(code)
 
 
-def _end_at_once(_: int, __: FrameType | None) -> None:
+def end_at_once(_: int, __: FrameType | None) -> None:
+    """What Ctrl-C does where an exception could be lost."""
     os._exit(_INTERRUPTED)

@@ -6,7 +6,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -43,11 +44,13 @@ class _Program(click.Group):
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
 
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        with _seen_before_click():  # --help and --version print in here
+            return super().make_context(*args, **settings)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _seen_before_click():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise _broken_pipe() from None  # before click, which takes it for a failure of the command
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -72,6 +75,7 @@ def program(context: click.Context, config_file: Path | None) -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run one command line; the exit code. Never raises."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What a console's code page lacks is written as an escape, and lines end with LF everywhere.
@@ -106,6 +110,14 @@ def run(args: Sequence[str]) -> int:
         return _fail(Exit.BUG, "bug", _explained(error), args)
 
 
+def _open_what_is_closed() -> None:
+    """Of a shell's `>&-`: nowhere instead, also so that no file of the index gets a descriptor that is written to."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - the same
+
+
 def _fail(code: Exit, name: str, message: str, args: Sequence[str]) -> Exit:
     """What happened and what to do, on stderr; who asked for JSON gets it on stdout too."""
     message = one_line(message)
@@ -125,6 +137,15 @@ def _explained(error: Exception) -> str:
         trace = trace.tb_next
     place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
     return f"This is a bug ({type(error).__name__}{place}); please report it."
+
+
+@contextmanager
+def _seen_before_click() -> Iterator[None]:
+    """A broken pipe is an exit code of its own; click takes it for a failure of the command."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise _broken_pipe() from None
 
 
 def _broken_pipe() -> click.exceptions.Exit:

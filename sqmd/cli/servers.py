@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from sqmd.cli import end_at_once
 from sqmd.cli.exits import Exit
 from sqmd.cli.options import config_option, loaded
 from sqmd.escaping import one_line
@@ -21,9 +25,10 @@ _CLOSING = 2.0  # seconds that an indexing has to come to an end; it is safe aga
 def serve(host: str | None, port: int | None, config_file: Path | None) -> int:
     """Serve the REST API and the search page, and index what changes meanwhile."""
     config = loaded(config_file).config
-    from sqmd.api import serving
-    from sqmd.service import Service
-    from sqmd.watch import following
+    with _ending_at_once():
+        from sqmd.api import serving
+        from sqmd.service import Service
+        from sqmd.watch import following
 
     service = Service(config)
     try:
@@ -49,6 +54,19 @@ def mcp(transport: str | None, port: int | None, config_file: Path | None) -> in
     if chosen == "stdio":
         return serve_stdio(config)
     return serve_http(config, chosen, config.mcp.sse_port if port is None else port)
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """While libraries are imported Ctrl-C ends the program: in a callback of theirs an exception is lost."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end_at_once)
+    try:
+        yield
+    finally:
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
 
 
 def say(message: str) -> None:

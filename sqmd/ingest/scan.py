@@ -13,6 +13,8 @@ from pathspec import GitIgnoreSpec
 
 from sqmd.errors import ConfigError, FolderUnreadable, NoSuchPath
 
+_NO_TEXT = "its name is not Unicode"
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -75,6 +77,9 @@ def scan(
         status = os.stat(selection.root)
     except (OSError, ValueError) as error:
         raise NoSuchPath(root) from error
+    if not _is_text(str(selection.root)):
+        skipped(selection.root, _NO_TEXT)
+        return
     if not stat.S_ISDIR(status.st_mode):
         if stat.S_ISREG(status.st_mode) and selection.is_markdown(selection.root.name):
             yield Found(selection.root, status.st_mtime_ns, status.st_size)
@@ -98,7 +103,7 @@ class _Walk:
             relative, status = self._links.popleft()
             if stat.S_ISDIR(status.st_mode):
                 yield from self._below(relative, status)
-            elif _place(status) not in self._files:
+            elif _place(status) not in self._files and self._can_be_named(relative):
                 yield self._found(relative, status)
 
     def _below(self, start: str, status: os.stat_result | None) -> Iterator[Found]:
@@ -152,10 +157,14 @@ class _Walk:
         if entry.is_symlink():
             self._links.append((relative, status))
             return False
+        return self._can_be_named(relative) and self._found(relative, status)
+
+    def _can_be_named(self, relative: str) -> bool:
+        """Whether the index, which holds text, can hold this path; `skipped` hears of one that it cannot."""
         if not _is_text(relative):
-            self._skipped(selection.root / relative, "its name is not Unicode")
+            self._skipped(self._selection.root / relative, _NO_TEXT)
             return False
-        return self._found(relative, status)
+        return True
 
     def _found(self, relative: str, status: os.stat_result) -> Found:
         self._files.add(_place(status))

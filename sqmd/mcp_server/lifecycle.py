@@ -52,6 +52,7 @@ def serve_stdio(config: Config) -> int:
 
 def serve_http(config: Config, transport: str, port: int) -> int:
     """Serve any number of clients at `/mcp`, or with transport sse at `/sse`. PortBusy. It ends the process."""
+    _watch_signals()  # what uvicorn does with signals comes first, and then these
     _log_to_stderr()
     from sqmd.mcp_server.transports import app_of, listening, serve
 
@@ -60,7 +61,6 @@ def serve_http(config: Config, transport: str, port: int) -> int:
         app, path = app_of(server, transport)
         _say(f"sqmd: serving MCP at http://{HOST}:{listener.getsockname()[1]}{path}")
         _follow(service)
-        _watch_signals()  # what uvicorn does with signals comes first, and then these
         serve(app, listener)
     _end(0)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -14,6 +15,7 @@ from sqmd.store.database import Database
 
 _FACTOR = 3  # each leg fetches so many times what is wanted, so that what only one of them ranks high gets in
 MAX_QUERY = 10_000  # characters
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, as what a terminal sends that is no UTF-8 is read
 
 NO_MEANING = "The model reads nothing in this query: it was searched by words only."
 WORDS_ONLY = "Vectors cannot be computed at present: it was searched by words only."
@@ -47,6 +49,8 @@ class Searcher:
             raise InvalidInput("top_k", f"top_k is a number from 1 to {MAX_TOP_K}.")
         if mode not in MODES:
             raise InvalidInput("mode", f"mode is one of {', '.join(MODES)}.")
+        if _HALF.search(path):
+            raise InvalidInput("filter_path", "The filter holds bytes that are no text.")
         began = time.perf_counter()
         query = query.strip()[:MAX_QUERY]
         legs, note = self._legs(query, max(_FACTOR * top_k, self._rerank_top_n), mode, path) if query else ([], "")

@@ -49,7 +49,7 @@ class Database:
             chunks, files = connection.open_table("chunks"), connection.open_table("files")
             stamp = Stamp.of(chunks.schema)
             if stamp is None or Stamp.of(files.schema) != stamp:
-                raise _damaged(location)
+                raise DatabaseDamaged(location)
             if stamp.format > schema.FORMAT:
                 raise NewerFormat(f"{location} was made by a later version of sqmd: update this program.")
             return cls(location, chunks, files, stamp)
@@ -271,7 +271,7 @@ def _told(location: str) -> Iterator[None]:
         for sign, sentence in _PASSING.items():
             if sign in said:
                 raise DatabaseUnavailable(f"{location} cannot be used: {sentence}.") from error
-        raise _damaged(location) from error
+        raise DatabaseDamaged(location) from error
 
 
 # What the engine's messages hold where the index itself is well.
@@ -281,7 +281,3 @@ _PASSING = {
     "Read-only file system": "its disk is read-only",
     "onnect": "it does not answer",
 }
-
-
-def _damaged(location: str) -> DatabaseDamaged:
-    return DatabaseDamaged(f"{location} cannot be read as an index: move it away and run sqmd index again.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,39 @@ def test_a_reader_that_stops_reading_is_no_error(environment: dict[str, str], ru
     assert process.returncode == Exit.BROKEN_PIPE
 
 
+@pytest.mark.parametrize("args", [("--help",), ("--version",), ("search", "--help")])
+def test_it_is_none_for_help_either(environment: dict[str, str], args: tuple[str, ...]) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    ran = subprocess.run([*COMMAND, *args], env=environment, stdout=written, stderr=subprocess.PIPE, check=False)
+    os.close(written)
+    assert (ran.returncode, ran.stderr) == (Exit.BROKEN_PIPE, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it is a shell's way of saying it")
+def test_closed_streams_harm_no_file_of_the_index(environment: dict[str, str], run: Run, notes: Path) -> None:
+    closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND]
+    for args in (("index",), ("search", "tea")):
+        assert subprocess.run([*closed, *args], env=environment, check=False).returncode == 0
+    assert "tea.md" in run("search", "tea").out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals there")
+@pytest.mark.parametrize("command", [("serve", "--port", "0"), ("mcp", "--transport", "http", "--port", "0")])
+def test_ctrl_c_while_a_server_starts_ends_it_without_a_traceback(
+    environment: dict[str, str], notes: Path, command: tuple[str, ...]
+) -> None:
+    begun = [sys.executable, "-c", "from sqmd.cli import main; print(flush=True); main()", *command]
+    pipe = subprocess.PIPE
+    for moment in range(8):
+        with subprocess.Popen(begun, env=environment, stdout=pipe, stderr=pipe) as process:
+            assert process.stdout is not None and process.stdout.readline() == b"\n"
+            time.sleep(0.1 + 0.15 * moment)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        assert process.returncode in (0, Exit.INTERRUPTED) and b"Traceback" not in said, (moment, said)
+
+
 def test_an_old_console_sees_escapes_and_nothing_crashes(environment: dict[str, str], run: Run, notes: Path) -> None:
     (notes / "cafe.md").write_text("# Café ☕\n\nThe zebra drinks.\n", "utf-8")
     assert run("index").code == 0
@@ -140,8 +175,6 @@ def test_a_port_that_is_taken_is_one_line(environment: dict[str, str], notes: Pa
 
 
 def _until(happened: object) -> None:
-    import time
-
     assert callable(happened)
     while not happened():  # the run's own time limit ends what never happens
         time.sleep(0.05)

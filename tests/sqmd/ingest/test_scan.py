@@ -144,3 +144,25 @@ def test_a_selection_says_what_a_scan_would_find(tmp_path: Path) -> None:
     selection = Selection(root, EXTENSIONS, patterns)
     assert sorted(name for name in names if selection.holds(root / name)) == sorted(found(root, *patterns))
     assert not selection.holds(root) and not selection.holds(root.parent / "a.md")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes only there")
+def test_a_name_that_is_no_text_is_skipped_by_name_wherever_it_stands(tmp_path: Path) -> None:
+    root = tree(tmp_path / "root", "good.md")
+    bad = os.fsdecode(b"caf\xe9")
+    for where in (root / f"{bad}.md", root / bad / "inside.md", tmp_path / bad / "linked.md", tmp_path / "out.md"):
+        where.parent.mkdir(exist_ok=True)
+        where.write_bytes(b"text")
+    (root / "folder").symlink_to(tmp_path / bad, target_is_directory=True)
+    (root / f"{bad}-link.md").symlink_to(tmp_path / "out.md")
+    skipped: list[tuple[Path, str]] = []
+
+    def names(start: Path) -> list[str]:
+        skipped.clear()
+        return [one.path.name for one in scan(start, EXTENSIONS, (), skipped=lambda *what: skipped.append(what))]
+
+    assert names(root) == ["good.md", "linked.md"]
+    assert {path.name for path, _ in skipped} == {f"{bad}.md", "inside.md", f"{bad}-link.md"}
+    assert {reason for _, reason in skipped} == {"its name is not Unicode"}
+    for start in (root / bad, root / f"{bad}.md"):
+        assert names(start) == [] and [path for path, _ in skipped] == [start]

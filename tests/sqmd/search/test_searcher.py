@@ -28,7 +28,7 @@ NOTES = {
 }
 ODD = (
     '"', '"quoted phrase"', '"unbalanced', "well-known", "C++", "it's", "naïve", "日本語", "100%_x", "(unclosed", "a:b",
-    "*", "-", "AND OR NOT", "\\", "'; DROP TABLE chunks; --", "\0", "🙂", "x" * 10_000, "word " * 3_000,
+    "*", "-", "AND OR NOT", "\\", "'; DROP TABLE chunks; --", "\0", "🙂", "\udce9 tea", "x" * 10_000, "word " * 3_000,
 )  # fmt: skip
 
 
@@ -103,7 +103,13 @@ def test_results_carry_lines_that_are_the_text(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "options"), [("top_k", {"top_k": 0}), ("top_k", {"top_k": 101}), ("mode", {"mode": "zzz"})]
+    ("field", "options"),
+    [
+        ("top_k", {"top_k": 0}),
+        ("top_k", {"top_k": 101}),
+        ("mode", {"mode": "zzz"}),
+        ("filter_path", {"path": "caf\udce9"}),
+    ],
 )
 def test_what_is_out_of_bounds_is_refused(database: Database, field: str, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as refused:

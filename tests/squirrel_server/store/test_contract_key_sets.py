@@ -108,7 +108,7 @@ BAD_REWRAPS = {
     "a verifier": lambda c: c.rewrap()._replace(append_verifier=bytes(32)),
     "nothing made anew": lambda c: _slots(c, *c.wraps),
     "a slot made later than now": lambda c: _slots(c, _new(c), _new(c, 2, slot=2)),
-    "a kept slot with a bit changed": lambda c: _slots(c, _new(c), c.wraps[1][:-1] + b"!"),
+    "a kept slot with a bit changed": lambda c: _slots(c, _new(c), c.wraps[1][:-1] + bytes([c.wraps[1][-1] ^ 1])),
     "an older slot of its own": lambda c: _slots(c, _new(c), _new(c, 0, slot=2)),
     "the recovery slot alone": lambda c: _slots(c, _new(c, slot=2)),
     "slots reversed": lambda c: _slots(c, _new(c, slot=2), _new(c)),
