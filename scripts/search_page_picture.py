@@ -13,8 +13,9 @@ from pathlib import Path
 import uvicorn
 
 from sqmd.api.app import create_app
-from sqmd.api.serving import address, configuration, listen
+from sqmd.api.serving import address, configuration
 from sqmd.config import Config, Paths
+from sqmd.listening import listen
 from sqmd.service import Service
 from tests.sqmd import browser
 

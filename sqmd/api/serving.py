@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -15,51 +13,28 @@ from fastapi import FastAPI
 
 from sqmd.api.app import create_app
 from sqmd.api.hosts import Hosts
-from sqmd.errors import ConfigError, PortBusy
 from sqmd.service import Service
 
 _GRACE_SECONDS = 3  # for requests that were under way when the end came
-_BACKLOG = 128
 _CONNECTIONS = 200  # beyond that 503 at once
 _HEAD_BYTES = 256 * 1024  # of a request: a query of 10,000 characters is up to 120,000 bytes when percent-encoded
 
 
-def serve(service: Service, host: str, port: int, *, announce: Callable[[str], None] = lambda line: None) -> None:
-    """Answer until SIGTERM or SIGINT; then requests that are under way have 3 seconds, and this returns.
+def serve(
+    service: Service, host: str, listening: socket.socket, *, announce: Callable[[str], None] = lambda line: None
+) -> None:
+    """Answer at a socket of `host` until SIGTERM or SIGINT; then requests under way have 3 seconds, and this returns.
 
-    port 0: any that is free. announce: told the page's address once connections are taken, and in a second line what
-    is dangerous about it. PortBusy, ConfigError for an address that is none of this machine's. `service` stays open.
+    announce: told the page's address, and in a second line what is dangerous about it. `service` and the socket stay
+    open.
     """
-    with listen(host, port) as listening, _quiet_end() as to_be_ended:
+    with _quiet_end() as to_be_ended:
         server = uvicorn.Server(configuration(create_app(service, host)))
         to_be_ended(server)
         announce(address(host, listening))
         if not Hosts(host).local and not service.config.api.api_key:
             announce("Everyone who reaches this address can read what is indexed: set api.api_key.")
         server.run([listening])
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on, though nobody answers yet. PortBusy, ConfigError."""
-    try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
-        )[0]
-        # With the protocol named, asyncio turns Nagle's algorithm off; without, each reply would wait 40 ms.
-        listening = socket.socket(family, kind, protocol)
-        try:
-            if os.name == "posix":
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(where)
-            listening.listen(_BACKLOG)
-        except BaseException:
-            listening.close()
-            raise
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise PortBusy(f"Port {port} of {host} is taken by another program: choose another with --port.") from error
-        raise ConfigError(f"Port {port} of {host} cannot be listened at: {error.strerror or error}.") from error
-    return listening
 
 
 def address(host: str, listening: socket.socket) -> str:

@@ -27,17 +27,20 @@ def serve(host: str | None, port: int | None, config_file: Path | None) -> int:
     config = loaded(config_file).config
     with _ending_at_once():
         from sqmd.api import serving
+        from sqmd.listening import listen
         from sqmd.service import Service
         from sqmd.watch import following
 
-    service = Service(config)
-    try:
-        with following(service, say):
-            serving.serve(service, host or config.api.host, config.api.port if port is None else port, announce=say)
-    finally:
-        closing = threading.Thread(target=service.close, daemon=True)
-        closing.start()
-        closing.join(_CLOSING)
+    host = host or config.api.host
+    with listen(host, config.api.port if port is None else port) as listening:
+        service = Service(config)
+        try:
+            with following(service, say):
+                serving.serve(service, host, listening, announce=say)
+        finally:
+            closing = threading.Thread(target=service.close, daemon=True)
+            closing.start()
+            closing.join(_CLOSING)
     return Exit.OK
 
 

@@ -54,9 +54,10 @@ def serve_http(config: Config, transport: str, port: int) -> int:
     """Serve any number of clients at `/mcp`, or with transport sse at `/sse`. PortBusy. It ends the process."""
     _watch_signals()  # what uvicorn does with signals comes first, and then these
     _log_to_stderr()
-    from sqmd.mcp_server.transports import app_of, listening, serve
+    from sqmd.listening import listen
+    from sqmd.mcp_server.transports import app_of, serve
 
-    with listening(HOST, port) as listener:
+    with listen(HOST, port) as listener:
         service, server = _made(config)
         app, path = app_of(server, transport)
         _say(f"sqmd: serving MCP at http://{HOST}:{listener.getsockname()[1]}{path}")

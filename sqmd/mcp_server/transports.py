@@ -5,10 +5,7 @@ The SDK's own checks do that: of the Host header, against DNS rebinding, and of 
 
 from __future__ import annotations
 
-import errno
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -18,8 +15,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from sqmd.errors import ConfigError, PortBusy
 
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
 _SECURITY = TransportSecuritySettings(
@@ -53,19 +48,6 @@ class _Events:
                 await self._server.run(reading, writing, self._server.create_initialization_options())
         except ValueError:  # it was refused, and has its answer
             pass
-
-
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that listens there. PortBusy; ConfigError where it may not."""
-    try:
-        listener = socket.create_server((host, port))
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise PortBusy(f"Port {port} is taken: choose another one with --port.") from None
-        raise ConfigError(f"{host}:{port} cannot be listened at: {error.strerror}.") from error
-    with listener:
-        yield listener
 
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sqmd.embed import Embedder
 from sqmd.errors import EmbedderDown, InvalidInput
-from sqmd.search.fusion import fuse
+from sqmd.search.fusion import Leg, fuse
 from sqmd.search.results import MAX_TOP_K, MODES, Answer, Mode, Result
 from sqmd.store.database import Database
 
@@ -64,8 +64,9 @@ class Searcher:
         seconds = time.perf_counter() - began
         return Answer(query, mode, tuple(results[:top_k]), seconds * 1e3, note)
 
-    def _legs(self, query: str, limit: int, mode: Mode, path: str) -> tuple[list[list[str]], str]:
-        legs, note = [], ""
+    def _legs(self, query: str, limit: int, mode: Mode, path: str) -> tuple[list[Leg], str]:
+        legs: list[Leg] = []
+        note = ""
         if mode != "vector":
             legs.append(self._database.by_words(query, limit, path))
         if mode != "fts":

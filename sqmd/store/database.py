@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -124,19 +124,19 @@ class Database:
 
     # What a search asks.
 
-    def by_words(self, query: str, limit: int, path: str = "") -> list[str]:
-        """Chunk ids by BM25, the best first; ties by id. Any query will do."""
+    def by_words(self, query: str, limit: int, path: str = "") -> list[tuple[str, float]]:
+        """(chunk id, BM25), the best first; ties by id. Any query will do."""
         with _told(self.location):
             found = self._chunks.search(query, query_type="fts", fts_columns="text")
-            return _ranked(self._narrowed(found, path), "_score", -1, limit)
+            return _ranked(self._narrowed(found, path), "_score", limit, lambda score: score)
 
-    def by_meaning(self, vector: NDArray[np.float32], limit: int, path: str = "") -> list[str]:
-        """Chunk ids by cosine, the nearest first; ties by id. ModelMismatch for a vector of another dimension."""
+    def by_meaning(self, vector: NDArray[np.float32], limit: int, path: str = "") -> list[tuple[str, float]]:
+        """(chunk id, cosine), the nearest first; ties by id. ModelMismatch for a vector of another dimension."""
         if vector.shape != (self.stamp.dimension,):
             raise ModelMismatch(self.stamp.model, f"{self.stamp.model} with {vector.size} dimensions")
         with _told(self.location):
             found = self._chunks.search(vector, vector_column_name="vector").distance_type("cosine")
-            return _ranked(self._narrowed(found, path), "_distance", 1, limit)
+            return _ranked(self._narrowed(found, path), "_distance", limit, lambda distance: 1 - distance)
 
     # What one writer does.
 
@@ -256,9 +256,9 @@ def _table_names(connection: Any) -> list[str]:
     return list(connection.list_tables().tables)
 
 
-def _ranked(found: Any, column: str, sign: int, limit: int) -> list[str]:
+def _ranked(found: Any, column: str, limit: int, score: Callable[[float], float]) -> list[tuple[str, float]]:
     rows = found.select(["chunk_id", column]).limit(limit).to_arrow().to_pylist()
-    return [row["chunk_id"] for row in sorted(rows, key=lambda row: (sign * row[column], row["chunk_id"]))]
+    return sorted(((row["chunk_id"], score(row[column])) for row in rows), key=lambda hit: (-hit[1], hit[0]))
 
 
 @contextmanager

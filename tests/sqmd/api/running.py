@@ -13,9 +13,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from sqmd.api.app import create_app
-from sqmd.api.serving import configuration, listen
+from sqmd.api.serving import configuration
 from sqmd.config import Api, Config, Paths
 from sqmd.embed import Embedder
+from sqmd.listening import listen
 from sqmd.service import Service
 from tests.sqmd.fakes import FakeEmbedder
 

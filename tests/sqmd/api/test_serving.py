@@ -12,23 +12,23 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sqmd.api.serving import address, listen, serve
+from sqmd.api.serving import address
 from sqmd.errors import ConfigError, PortBusy
-from sqmd.service import Service
+from sqmd.listening import listen
 from tests.house.sources import ROOT
-from tests.sqmd.api.running import config_for
-from tests.sqmd.fakes import FakeEmbedder
 
 PROGRAM = """
 import sys
 from pathlib import Path
 from sqmd.api.serving import serve
+from sqmd.listening import listen
 from sqmd.service import Service
 from tests.sqmd.api.running import config_for
 from tests.sqmd.fakes import FakeEmbedder
 
 service = Service(config_for(Path(sys.argv[1])), embedder=FakeEmbedder())
-serve(service, sys.argv[2], 0, announce=lambda line: print(line, flush=True))
+with listen(sys.argv[2], 0) as listening:
+    serve(service, sys.argv[2], listening, announce=lambda line: print(line, flush=True))
 service.close()
 print("closed", flush=True)
 """
@@ -80,17 +80,15 @@ def test_without_a_key_it_says_that_the_network_can_read(notes: Path) -> None:
         assert started.wait(60) == 0
 
 
-def test_a_port_that_is_taken_is_one_sentence(notes: Path) -> None:
-    service = Service(config_for(notes), embedder=FakeEmbedder())
+def test_a_port_that_is_taken_is_one_sentence() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PortBusy, match=rf"^Port {port} of 127\.0\.0\.1 is taken .*--port\.$"):
-            serve(service, "127.0.0.1", port)
-    service.close()
+            listen("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.name.invalid", "999.1.1.1"])
-def test_an_address_of_another_machine_is_one_sentence(notes: Path, host: str) -> None:
+def test_an_address_of_another_machine_is_one_sentence(host: str) -> None:
     with pytest.raises(ConfigError, match=rf"^Port 0 of {host} cannot be listened at: "):
         listen(host, 0)
 

@@ -172,6 +172,7 @@ def test_a_port_that_is_taken_is_one_line(environment: dict[str, str], notes: Pa
         for command in (("serve", "--port", port), ("mcp", "--transport", "http", "--port", port)):
             ran = subprocess.run([*COMMAND, *command], env=environment, capture_output=True, check=False)
             assert ran.returncode == Exit.BUSY and ran.stderr.count(b"\n") == 1 and port.encode() in ran.stderr
+    assert not Path(environment["HOME"], ".sqmd").exists()  # nothing was begun before
 
 
 def _until(happened: object) -> None:
