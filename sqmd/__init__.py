@@ -1,1 +1,1 @@
-"""Search over Markdown folders. An empty room so far; nothing here does anything yet."""
+"""Search over Markdown folders, by words and by meaning: from the command line, over HTTP and over MCP."""

@@ -47,12 +47,12 @@ def looked_through(look: Callable[[], Snapshot], stopped: threading.Event, secon
         before = after
 
 
-def snapshot(root: Path, settings: Settings) -> Snapshot:
+def snapshot(root: Path, settings: Settings, anchor: Path | None) -> Snapshot:
     """The Markdown below `root` as it is now; nothing where it is gone."""
     from sqmd.ingest.scan import scan
 
     with suppress(SqmdError):
-        found = scan(root, settings.extensions, settings.ignore_patterns, lambda *_: None)
+        found = scan(root, settings.extensions, settings.ignore_patterns, lambda *_: None, anchor=anchor)
         return {each.path: (each.mtime_ns, each.size) for each in found}
     return {}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from sqmd import config_values as kinds
 from sqmd.config_file import Setting, read_settings, unknown
-from sqmd.config_values import Kind, absolute
+from sqmd.config_values import Kind, absolute, without_login
 from sqmd.errors import ConfigError
 
 DEFAULT = "default"
@@ -31,7 +32,7 @@ _SHORT_NAMES = {"SQMD_DB_PATH": "paths.db_path", "SQMD_API_PORT": "api.port"}
 def _setting(kind: Kind, default: object, note: str, *, secret: bool = False) -> Any:
     """A field whose default is written as it would be in the file."""
     metadata = {"kind": kind, "default": default, "note": note, "secret": secret}
-    return field(default_factory=lambda: kind.read(default, Path.cwd()), metadata=metadata, repr=not secret)
+    return field(default_factory=lambda: kind.read(default, Path()), metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,17 @@ class Paths:
 @dataclass(frozen=True, slots=True)
 class Embeddings:
     backend: str = _setting(kinds.choice("onnx", "ollama"), "onnx", "onnx or ollama")
-    model: str = _setting(kinds.model(), COMPANION_MODEL, "companion: the one that is installed; or a name")
-    batch_size: int = _setting(kinds.whole(1, 4096), 64, "chunks at a time")
+    model: str = _setting(kinds.text(), COMPANION_MODEL, "companion: the one that is installed; or a name")
+    batch_size: int = _setting(kinds.whole(1, 4096), 64, "chunks embedded at a time")
     ollama_base_url: str = _setting(kinds.url(), "http://localhost:11434", "with backend ollama")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    max_tokens: int = _setting(kinds.whole(16, 8192), 512, "of a chunk, its breadcrumb included")
-    min_chars: int = _setting(kinds.whole(0, 100_000), 50, "shorter chunks join a neighbour")
+    max_tokens: int = _setting(
+        kinds.whole(16, 8192), 512, "of a chunk, its breadcrumb included; never more than the model reads"
+    )
+    min_chars: int = _setting(kinds.whole(0, 100_000), 50, "shorter chunks join a neighbour in their section")
     include_breadcrumb: bool = _setting(kinds.truth(), True, "begin each chunk with its headings")
     overlap_tokens: int = _setting(kinds.whole(0, 8191), 64, "repeated from the chunk before")
 
@@ -62,7 +65,7 @@ class Search:
     default_top_k: int = _setting(kinds.whole(1, 100), 10, "results, 1 to 100")
     rrf_k: int = _setting(kinds.whole(1, 10_000), 60, "k of reciprocal rank fusion")
     rerank: bool = _setting(kinds.truth(), False, "let a cross-encoder order the best")
-    rerank_model: str = _setting(kinds.model(), "cross-encoder/ms-marco-MiniLM-L-6-v2", "that cross-encoder")
+    rerank_model: str = _setting(kinds.text(), "cross-encoder/ms-marco-MiniLM-L-6-v2", "that cross-encoder")
     rerank_top_n: int = _setting(kinds.whole(1, 1000), 20, "how many it looks at")
 
 
@@ -72,9 +75,9 @@ class Watcher:
     debounce_ms: int = _setting(kinds.whole(0, 3_600_000), 3000, "wait until nothing changed for so long")
     extensions: tuple[str, ...] = _setting(kinds.many(kinds.extension()), [".md", ".mdx"], "of Markdown files")
     ignore_patterns: tuple[str, ...] = _setting(
-        kinds.many(kinds.text()),
+        kinds.many(kinds.rule()),
         ["**/.git/**", "**/node_modules/**", "**/.obsidian/**"],
-        "gitignore rules, anchored at the folder that is indexed",
+        "gitignore rules, anchored at the folder of watch_dirs",
     )
     poll: bool = _setting(kinds.truth(), False, "look every second; for network drives")
 
@@ -125,7 +128,10 @@ class Loaded:
     file: Path | None
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """(section.key, value as text, origin) of every setting, for people. Of a secret only whether it is set."""
+        """(section.key, value as text, origin) of every setting, for people.
+
+        Of a secret only whether it is set; of a URL no user and password.
+        """
         for name, each in _keys():
             section, _, key = name.partition(".")
             value = getattr(getattr(self.config, section), key)
@@ -135,15 +141,17 @@ class Loaded:
                 yield name, _shown(value), self.origins[name]
 
 
-def load(flag: Path | None = None, environ: Mapping[str, str] = os.environ) -> Loaded:
+def load(flag: Path | None = None, environ: Mapping[str, str] = os.environ, *, here: bool = True) -> Loaded:
     """The settings that are in force. ConfigError, in one line, for what cannot be used.
+
+    here: whether ./config.yaml counts. A server that an agent starts in somebody's project is not to obey that project.
 
     Relative paths start at the folder of the file that names them; those of `flag` and of variables where we are.
     """
     keys = dict(_keys())
     values: dict[str, Any] = {}
     origins = dict.fromkeys(keys, DEFAULT)
-    file = _file(flag, environ)
+    file = _file(flag, environ, here)
     for setting in read_settings(file, tuple(_SECTIONS)) if file else ():
         name = f"{setting.section}.{setting.key}"
         origins[name] = f"{file}:{setting.line}"
@@ -151,7 +159,7 @@ def load(flag: Path | None = None, environ: Mapping[str, str] = os.environ) -> L
     for variable, name, raw in _variables(environ, keys):
         kind: Kind = keys[name].metadata["kind"]
         try:
-            values[name] = kind.read(kind.parse(raw), Path.cwd())
+            values[name] = kind.read(kind.parse(raw), Path())
         except ValueError as error:
             raise ConfigError(f"{variable}: {name} {error}.") from None
         origins[name] = variable
@@ -194,23 +202,32 @@ def _keys() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
             yield f"{section}.{each.name}", each
 
 
-def _file(flag: Path | None, environ: Mapping[str, str]) -> Path | None:
+def _file(flag: Path | None, environ: Mapping[str, str], here: bool) -> Path | None:
     """The file to read. One that somebody names has to be there, and reading it says so."""
     if flag is not None:
         return _absolute(flag, "--config")
     named = _filled(environ, _FILE_VARIABLE)
     if named:
         return _absolute(Path(named), _FILE_VARIABLE)
-    for each in (_HOME_FILE, _HERE_FILE):
-        path = _absolute(each, str(each))
-        if os.path.lexists(path):
-            return path
-    return None
+    path = _absolute(_HOME_FILE, str(_HOME_FILE))
+    if os.path.lexists(path):
+        return path
+    path = _absolute(_HERE_FILE, str(_HERE_FILE))
+    return path if here and os.path.lexists(path) and _may_be_ours(path) else None
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Other programs have a file of this name too, which holds none of our sections."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return True  # reading it says what is wrong
+    return re.search(rf"^[\"']?(?:{'|'.join(_SECTIONS)})[\"']?\s*:", text, re.MULTILINE) is not None
 
 
 def _absolute(path: Path, what: str) -> Path:
     try:
-        return absolute(path, Path.cwd())
+        return absolute(path, Path())
     except ValueError as error:
         raise ConfigError(f"{what} {error}.") from None
 
@@ -223,7 +240,7 @@ def _from_file(file: Path | None, setting: Setting, keys: dict[str, dataclasses.
         raise ConfigError(f"{where}: {unknown(setting.key, siblings)}.")
     kind: Kind = keys[name].metadata["kind"]
     try:
-        return kind.read(setting.value, file.parent if file else Path.cwd())
+        return kind.read(setting.value, file.parent if file else Path())
     except ValueError as error:
         raise ConfigError(f"{where} {error}.") from None
 
@@ -269,7 +286,7 @@ def _check_together(config: Config, origins: dict[str, str]) -> None:
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else without_login(str(value))
 
 
 def _yaml(value: object) -> str:

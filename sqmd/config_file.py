@@ -141,6 +141,6 @@ def _scalar(node: Any) -> object:
     if kind in ("int", "float", "bool"):
         try:
             return yaml.constructor.SafeConstructor().construct_object(node)
-        except (ValueError, KeyError, yaml.YAMLError):  # `!!int abc`
+        except (ValueError, KeyError, IndexError, yaml.YAMLError):  # `!!int abc`, `!!int ""`
             return None
     return str(node.value)

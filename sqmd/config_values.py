@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+from sqmd.ingest.ignore import IgnoreRules
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is a drive
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -94,22 +97,11 @@ def place() -> Kind:
     return Kind(expects, read)
 
 
-def model() -> Kind:
-    """A model's name. One that starts with `~/`, `/` or `./` is the path of a folder."""
-    expects = "the name of a model"
-
-    def read(value: object, base: Path) -> str:
-        given = _text_of(expects, value)
-        return str(absolute(given, base)) if given.startswith(("~", "/", "./", "../")) else given
-
-    return Kind(expects, read)
-
-
 def url() -> Kind:
     expects = "a URL that starts with http:// or https://"
 
     def read(value: object, _: Path) -> str:
-        if not isinstance(value, str) or not re.fullmatch(r"https?://[^\s/][^\s]*", value):
+        if not isinstance(value, str) or not _is_url(value):
             raise ValueError(_must(expects, value))
         return value.rstrip("/")
 
@@ -123,6 +115,21 @@ def extension() -> Kind:
         if not isinstance(value, str) or not re.fullmatch(r"(\.[^./\\\s]+)+", value):
             raise ValueError(_must(expects, value))
         return value.lower()
+
+    return Kind(expects, read)
+
+
+def rule() -> Kind:
+    expects = "a rule as in a .gitignore"
+
+    def read(value: object, _: Path) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(_must(expects, value))
+        try:
+            IgnoreRules([value])
+        except ValueError as error:
+            raise ValueError(f"{_must(expects, value)}, not one that {error}") from None
+        return value
 
     return Kind(expects, read)
 
@@ -148,13 +155,33 @@ def is_uri(value: str) -> bool:
     return bool(_URI.match(value))
 
 
-def absolute(given: str | Path, base: Path) -> Path:
-    """`given` with `~` and `~name` expanded, below `base` if relative. ValueError where there is no such home."""
+def without_login(value: str) -> str:
+    """A URL as it may be shown: without `user:password@`. Other text stays as it is."""
+    return re.sub(r"(?<=://)[^/?#]*@", "", value)
+
+
+def absolute(given: str | Path, base: Path | None = None) -> Path:
+    """`given` with `~` and `~name` expanded and without `..`, below `base`, or where we are, if relative.
+
+    Links are left as they are. ValueError as of a kind: its text continues "~nobody/notes ".
+    """
+    if "\0" in str(given):
+        raise ValueError("holds a NUL, which no path does")
     try:
-        expanded = Path(given).expanduser()
+        return Path(os.path.abspath((base or Path()) / Path(given).expanduser()))
     except RuntimeError:
         raise ValueError("starts with a home folder that cannot be found") from None
-    return Path(os.path.abspath(base / expanded))
+    except OSError:
+        raise ValueError("is relative, and the folder that we are in is gone") from None
+
+
+def _is_url(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        _ = parts.port  # ValueError where it is no number, as in the http://user:pass/word@host that somebody meant
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", value)
 
 
 def _text_of(expects: str, value: object) -> str:

@@ -4,7 +4,6 @@
     ├── ConfigError                config               a setting that cannot be used; names file, line and key
     ├── InvalidInput               invalid_input        an argument outside what is allowed; `.field` names it
     ├── NoSuchPath                 no_such_path         a file or folder to index that is not there
-    ├── FolderUnreadable           folder_unreadable    a folder that cannot be listed: what it holds is unknown
     ├── Unreadable                 unreadable           one file that is no text; `.reason` goes with its row
     ├── NotIndexed                 not_indexed          there is no database yet
     ├── NotInIndex                 not_in_index         no such document, section or job
@@ -49,10 +48,6 @@ class NoSuchPath(SqmdError):
 
     def __init__(self, path: object) -> None:
         super().__init__(f"{path} is not there.")
-
-
-class FolderUnreadable(SqmdError):
-    code = "folder_unreadable"
 
 
 class Unreadable(SqmdError):

@@ -20,6 +20,6 @@ def visible(text: str) -> str:
     return _SUSPECT.sub(lambda match: f"\\u{{{ord(match.group()):x}}}", text)
 
 
-def one_line(text: str) -> str:
+def visible_line(text: str) -> str:
     """The same on one line: any run of white space is one space."""
     return visible(" ".join(text.split()))

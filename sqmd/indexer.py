@@ -6,22 +6,25 @@ next run does not put right.
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqmd.config import Chunking, Watcher
 from sqmd.embed import Embedder
-from sqmd.errors import IndexBusy, Unreadable
+from sqmd.errors import Unreadable
 from sqmd.ingest import identity
 from sqmd.ingest.chunk import Chunk, ChunkOptions, chunk
 from sqmd.ingest.parse import parse
 from sqmd.ingest.read import decode, read_bytes
 from sqmd.ingest.scan import Found, scan
 from sqmd.store.database import Database
+from sqmd.store.lock import writer_lock
 from sqmd.store.schema import ChunkRow, FileRow
 
 if TYPE_CHECKING:
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 COMMIT_SECONDS = 2.0
 COMMIT_CHUNKS = 2_000
-_LOCK_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -74,7 +76,11 @@ class _Read(NamedTuple):
 
 
 class Indexer:
-    """One run or many over one database. The writer lock is held by `run`, so others may write in between."""
+    """One run or many over one database. The writer lock is held by `run`, so others may write in between.
+
+    batch_size: chunks embedded at a time. anchors: folders that the ignore rules are anchored at for whatever lies in
+    one; for what does not they are at each root itself.
+    """
 
     def __init__(
         self,
@@ -83,15 +89,20 @@ class Indexer:
         chunking: Chunking,
         watcher: Watcher,
         *,
+        batch_size: int = 64,
+        anchors: Sequence[Path] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database, self._embedder, self._watcher, self._clock = database, embedder, watcher, clock
+        self._batch_size, self._anchors = batch_size, anchors
         self._options = ChunkOptions(
-            max_tokens=chunking.max_tokens,
+            # What the model does not read of a chunk would be in no vector.
+            max_tokens=min(chunking.max_tokens, embedder.max_tokens),
             min_chars=chunking.min_chars,
             include_breadcrumb=chunking.include_breadcrumb,
             overlap_tokens=chunking.overlap_tokens,
         )
+        self._chunking = json.dumps(astuple(self._options))
 
     def run(
         self,
@@ -109,8 +120,9 @@ class Indexer:
         same, but only while vectors are computed. vectors: whether they are; a later run, even of no roots, does.
         """
         told = progress or Silent()
+        folders = list(dict.fromkeys(Path(os.path.abspath(root)) for root in roots))
         with writer_lock(self._database.location):
-            summary = self._text(roots, force, told, stop)
+            summary = self._text(folders, force, told, stop)
             self._database.tidy()
             if vectors:
                 self._vectors(told, lambda: stop() or pause())
@@ -118,22 +130,32 @@ class Indexer:
 
     def _text(self, roots: Sequence[Path], force: bool, told: Progress, stop: Callable[[], bool]) -> Summary:
         summary = Summary()
-        known = self._database.files()
-        self._database.remove(self._database.orphans())
-        found = list(self._scan(roots, summary, told))
+        if not roots:
+            return summary
+        told.text(0, 0)
+        known = self._database.files_below([str(root) for root in roots])
+        if not all(map(os.path.isfile, roots)):  # one changed file is not to cost what the whole index does
+            self._database.remove(self._database.orphans())
+        found = list(self._scan(roots, known, summary, told))
         seen = {str(each.path) for each in found}
-        gone = {path: row for path, row in known.items() if path not in seen and _below(path, roots)}
         unreadable = [path for path, _ in summary.failed]
-        gone = {path: row for path, row in gone.items() if not any(_is_in(path, folder) for folder in unreadable)}
+        gone = [
+            row
+            for path, row in known.items()
+            if path not in seen and not any(_is_in(path, folder) for folder in unreadable)
+        ]
         # By content: a file that went and one that came with the same bytes are one that moved.
-        left = {row.file_hash: row for row in gone.values() if row.status == "indexed"}
+        left: dict[str, list[FileRow]] = defaultdict(list)
+        for row in gone:
+            if row.status == "indexed":
+                left[row.file_hash].append(row)
         batch = _Batch(self._database, summary)
         for number, each in enumerate(found):
             if stop():
                 break
             told.text(number, len(found))
             before = known.get(str(each.path))
-            if not force and before is not None and _same_stat(before, each):
+            if not force and before is not None and self._is_same(before) and _same_stat(before, each):
                 summary.skipped += 1
                 continue
             read = self._read(each, before, force)
@@ -145,7 +167,8 @@ class Indexer:
             if read.row.status == "error":
                 summary.failed.append((read.row.file_path, read.row.error_msg))
                 told.failed(read.row.file_path, read.row.error_msg)
-            origin = left.pop(read.row.file_hash, None) if before is None else None
+            origins = left[read.row.file_hash]
+            origin = origins.pop() if origins and before is None else None
             summary.moved += origin is not None
             summary.indexed += origin is None and read.row.status == "indexed"
             summary.chunks += len(read.chunks)
@@ -154,21 +177,34 @@ class Indexer:
             told.text(len(found), len(found))
         batch.write()
         if not stop():
-            self._database.remove([row.file_id for row in gone.values()])
+            self._database.remove([row.file_id for row in gone])
             summary.removed = len(gone) - summary.moved
         return summary
 
-    def _scan(self, roots: Sequence[Path], summary: Summary, told: Progress) -> Iterator[Found]:
+    def _scan(self, roots: Sequence[Path], known: Collection[str], summary: Summary, told: Progress) -> Iterator[Found]:
         def skipped(path: Path, reason: str) -> None:
             summary.failed.append((str(path), reason))
             told.failed(str(path), reason)
 
         seen: set[Path] = set()
+        settings = self._watcher
         for root in roots:
-            for each in scan(root, self._watcher.extensions, self._watcher.ignore_patterns, skipped):
-                if each.path not in seen:
-                    seen.add(each.path)
-                    yield each
+            if str(root) in known and not os.path.exists(root) and os.path.exists(root.parent):
+                continue  # a file that was deleted, named to have it forgotten
+            for start, anchor in self._starts(root):
+                for each in scan(start, settings.extensions, settings.ignore_patterns, skipped, anchor=anchor):
+                    if each.path not in seen:
+                        seen.add(each.path)
+                        yield each
+
+    def _starts(self, root: Path) -> Iterator[tuple[Path, Path | None]]:
+        """What is looked through for a root, and where the ignore rules are anchored.
+
+        Of folders in one another each lets in what it does, so that runs over one or the other end in the same.
+        """
+        holding = [folder for folder in self._anchors if root.is_relative_to(folder)]
+        yield from ((root, folder) for folder in holding or (None,))
+        yield from ((folder, folder) for folder in self._anchors if root in folder.parents and folder.exists())
 
     def _read(self, found: Found, before: FileRow | None, force: bool) -> _Read | None:
         """The rows of a file; None if its bytes are the ones that are indexed."""
@@ -178,7 +214,7 @@ class Indexer:
         try:
             raw = read_bytes(path)
             digest = identity.bytes_hash(raw)
-            if not force and before is not None and before.status != "error" and before.file_hash == digest:
+            if not force and before is not None and self._is_same(before) and before.file_hash == digest:
                 return None
             made = chunk(parse(decode(path, raw)), path.stem, self._embedder.count_tokens, self._options)
             chunks = [self._row(found, digest, each) for each in made]
@@ -188,9 +224,13 @@ class Indexer:
             status = "skipped"  # there is nothing in it
         row = FileRow(
             identity.file_id(path), str(path), digest, found.mtime_ns, found.size, len(chunks), self._clock(),
-            status, reason,  # type: ignore[arg-type]
+            status, reason, self._chunking,  # type: ignore[arg-type]
         )  # fmt: skip
         return _Read(row, chunks)
+
+    def _is_same(self, before: FileRow) -> bool:
+        """Whether the same bytes would make the same rows."""
+        return before.status != "error" and before.chunking == self._chunking
 
     def _row(self, found: Found, digest: str, made: Chunk) -> ChunkRow:
         return ChunkRow(
@@ -215,36 +255,28 @@ class Indexer:
 
     def _vectors(self, told: Progress, stop: Callable[[], bool]) -> None:
         missing = self._database.without_vector()
-        if not missing:
-            return
-        filled = 0
+        done = 0
         for start in range(0, len(missing), COMMIT_CHUNKS):
             texts = self._database.texts(missing[start : start + COMMIT_CHUNKS])
             ids = list(texts)
-            ready: dict[str, NDArray[np.float32]] = {}
+            ready: dict[str, NDArray[np.float32] | None] = {}
             began = time.monotonic()
-            for first in range(0, len(ids), _EMBEDDED_AT_ONCE):
+            for first in range(0, len(ids), self._batch_size):
                 if stop():
                     break
-                some = ids[first : first + _EMBEDDED_AT_ONCE]
+                some = ids[first : first + self._batch_size]
                 vectors = self._embedder.embed_documents([texts[chunk_id] for chunk_id in some])
-                ready |= {
-                    chunk_id: vector for chunk_id, vector in zip(some, vectors, strict=True) if vector is not None
-                }
-                told.vectors(start + first + len(some), len(missing))
+                ready |= zip(some, vectors, strict=True)
+                done += len(some)
+                told.vectors(done, len(missing))
                 if time.monotonic() - began >= COMMIT_SECONDS:
                     self._database.fill(ready)
-                    filled += len(ready)
                     ready, began = {}, time.monotonic()
             self._database.fill(ready)
-            filled += len(ready)
             if stop():
                 break
-        if filled:
+        if done:
             self._database.tidy()
-
-
-_EMBEDDED_AT_ONCE = 128  # chunks, between two looks at `stop`
 
 
 class _Batch:
@@ -255,6 +287,7 @@ class _Batch:
         self._reads: list[_Read] = []
         self._touched: list[FileRow] = []
         self._origins: set[str] = set()
+        self._size = 0
         self._began = time.monotonic()
 
     def add(self, read: _Read, origin: FileRow | None, *, touch: bool = False) -> None:
@@ -263,10 +296,10 @@ class _Batch:
             self._touched.append(read.row)
         else:
             self._reads.append(read)
+            self._size += len(read.chunks)
             if origin is not None:
                 self._origins.add(origin.file_id)
-        size = sum(len(each.chunks) for each in self._reads)
-        if size >= COMMIT_CHUNKS or time.monotonic() - self._began >= COMMIT_SECONDS:
+        if self._size >= COMMIT_CHUNKS or time.monotonic() - self._began >= COMMIT_SECONDS:
             self.write()
 
     def write(self) -> None:
@@ -276,38 +309,13 @@ class _Batch:
             vectors = {row.chunk_id: known[row.text] for row in chunks if row.text in known}
             self._database.replace([read.row for read in self._reads], chunks, vectors)
         self._database.touch(self._touched)
-        self._reads, self._touched, self._origins = [], [], set()
+        self._reads, self._touched, self._origins, self._size = [], [], set(), 0
         self._began = time.monotonic()
 
 
-@contextmanager
-def writer_lock(location: str) -> Iterator[None]:
-    """One writer on this machine at a time; IndexBusy if there is one already."""
-    if "://" in location:  # where others write is for whoever shares it to see to
-        yield
-        return
-    import filelock
-
-    folder = Path(location)
-    folder.mkdir(parents=True, exist_ok=True)
-    held = filelock.FileLock(folder / ".writer.lock", timeout=_LOCK_SECONDS)
-    try:
-        held.acquire()
-    except filelock.Timeout:
-        raise IndexBusy("Another process is indexing; try again when it is done.") from None
-    try:
-        yield
-    finally:
-        held.release()
-
-
 def _same_stat(row: FileRow, found: Found) -> bool:
-    return row.status != "error" and (row.file_mtime, row.file_size) == (found.mtime_ns, found.size)
-
-
-def _below(path: str, roots: Iterable[Path]) -> bool:
-    return any(_is_in(path, str(root.absolute())) for root in roots)
+    return (row.file_mtime, row.file_size) == (found.mtime_ns, found.size)
 
 
 def _is_in(path: str, folder: str) -> bool:
-    return path == folder or Path(path).is_relative_to(folder)
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

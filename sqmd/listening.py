@@ -27,8 +27,9 @@ def listen(host: str, port: int) -> socket.socket:
         except BaseException:
             listening.close()
             raise
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
+    except (OSError, ValueError) as error:  # ValueError: of what is no name at all, such as a..b
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise PortBusy(f"Port {port} of {host} is taken by another program: choose another with --port.") from error
-        raise ConfigError(f"Port {port} of {host} cannot be listened at: {error.strerror or error}.") from error
+        reason = error.strerror or error if isinstance(error, OSError) else "it is no name of a machine"
+        raise ConfigError(f"Port {port} of {host} cannot be listened at: {reason}.") from error
     return listening

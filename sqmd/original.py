@@ -36,3 +36,13 @@ def is_inside(path: Path, folders: Sequence[Path]) -> bool:
         return False
     real = Path(os.path.realpath(path))
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def placed(path: Path, folders: Sequence[Path]) -> Path:
+    """Where a run over one of `folders` finds this path, if links lead into one; the path made absolute otherwise."""
+    real = Path(os.path.realpath(path))
+    behind = {os.path.realpath(folder): folder for folder in reversed(folders)}  # of two names the first
+    for outer in sorted(behind, key=len):
+        if real.is_relative_to(outer):
+            return behind[outer] / real.relative_to(outer)
+    return Path(os.path.abspath(path))

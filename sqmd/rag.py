@@ -49,12 +49,19 @@ def rag_system_prompt() -> str:
     return _SYSTEM_PROMPT
 
 
-def build_context(results: Sequence[Result], max_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    """The results' text for a prompt, the best first, of at most `max_tokens` by `count_tokens`, all headers included.
+def build_context(
+    results: Sequence[Result], max_tokens: int = DEFAULT_TOKENS, count_tokens: Callable[[str], int] | None = None
+) -> str:
+    """The results' text for a prompt, the best first, of at most `max_tokens`, all headers included.
 
+    They are counted by `count_tokens`, or as the companion's model does (EmbedderDown where there is none).
     A result that does not fit is left out, and a smaller one behind it may be taken. If none fits the best is cut.
     Lines that several results share appear once, and so does a text that is the same in the same section of copies.
     """
+    if count_tokens is None:
+        from sqmd.embed.local import CompanionEmbedder
+
+        count_tokens = CompanionEmbedder().count_tokens
     taken: list[_Passage] = []
     for result in results:
         wanted = _with(taken, _passage(result))

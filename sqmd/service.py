@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from sqmd import original
 from sqmd.config import Config
+from sqmd.config_values import without_login
 from sqmd.embed import Embedder, choose
-from sqmd.errors import EmbedderDown, IndexBusy, InvalidInput, NotIndexed, NotInIndex, SqmdError
+from sqmd.errors import EmbedderDown, IndexBusy, InvalidInput, ModelMismatch, NotIndexed, NotInIndex
 from sqmd.ingest import identity
+from sqmd.jobs import Job, Jobs, Then
 from sqmd.rag import DEFAULT_TOKENS, build_context
 from sqmd.search.results import Answer, Mode
 
@@ -27,24 +28,6 @@ if TYPE_CHECKING:
 
 _GIVING_WAY_SECONDS = 0.02  # between two looks at whether the others are done
 _TURN_SECONDS = 1.0  # between two looks at whether another process still indexes
-_MOST_JOBS = 100  # that are remembered
-
-JobStatus = Literal["queued", "running", "done", "failed"]
-
-
-@dataclass(slots=True)
-class Job:
-    """One run of the index in the background. Times in seconds since 1970; `failure` is a sentence."""
-
-    job_id: str
-    paths: tuple[Path, ...]
-    force: bool
-    status: JobStatus = "queued"
-    summary: Summary | None = None
-    started_at: float | None = None
-    completed_at: float | None = None
-    failure: str = ""
-    progress: tuple[str, int, int] = ("text", 0, 0)  # what is being made, how many of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +63,10 @@ class Service:
         self._reranker = reranker
         self._database: Database | None = None
         self._making = threading.RLock()
-        self._jobs: dict[str, Job] = {}
-        self._running = threading.Lock()  # one job after the other
+        self._running = threading.Lock()  # one run after the other
         self._hurried = 0  # runs that wait for their turn, or have it, and take the text alone
         self._stopped = threading.Event()
+        self.jobs = Jobs(self.index, self._stopped, clock)
         self.watching = False
         self.started_at = clock()
 
@@ -99,8 +82,9 @@ class Service:
         self._stopped.set()
         with self._running:  # a job ends at its next look
             pass
-        if self._embedder is not None:
-            self._embedder.close()
+        for model in (self._embedder, self._reranker):
+            if model is not None:
+                model.close()
 
     # Searching.
 
@@ -136,8 +120,17 @@ class Service:
 
     def files(self, prefix: str = "") -> list[FileRow]:
         """The files of the index whose path begins with `prefix`, by path."""
-        rows = self._opened().files()
-        return [rows[path] for path in sorted(rows) if path.startswith(prefix)]
+        rows = self._opened().files() if not prefix else self._opened().files_at(self.paths(prefix))
+        return [rows[path] for path in sorted(rows)]
+
+    def paths(self, prefix: str = "") -> list[str]:
+        """The paths of the files of the index that begin with `prefix`, in order."""
+        return self._opened().paths(prefix)
+
+    def files_at(self, paths: Sequence[str]) -> list[FileRow]:
+        """The files of these paths, in their order; without those that went meanwhile."""
+        rows = self._opened().files_at(paths)
+        return [rows[path] for path in paths if path in rows]
 
     def document(self, file_id: str) -> tuple[FileRow, list[dict[str, Any]]]:
         """A file's row and its chunks in order. NotInIndex."""
@@ -158,6 +151,18 @@ class Service:
             raise NotInIndex("There is no such document in the index.")
         return original.text_of(row, self.config.paths.watch_dirs)
 
+    def is_indexed(self) -> bool:
+        """Whether there is an index; DatabaseDamaged and the like for one that cannot be used."""
+        try:
+            self._opened()
+        except NotIndexed:
+            return False
+        return True
+
+    def pending(self) -> int:
+        """How many chunks no model has seen yet."""
+        return self._opened().pending()
+
     def status(self) -> Status:
         """Never raises NotIndexed: that is what it tells."""
         config = self.config
@@ -165,17 +170,16 @@ class Service:
         try:
             database = self._opened()
         except NotIndexed:
-            return Status(config.paths.db_path, False, embedder=config.embeddings.model, **about)  # type: ignore[arg-type]
-        rows = database.files().values()
+            return Status(without_login(config.paths.db_path), False, embedder=config.embeddings.model, **about)  # type: ignore[arg-type]
         files, chunks, vectors = database.counts()
         return Status(
-            db_path=config.paths.db_path,
+            db_path=without_login(config.paths.db_path),
             indexed=True,
             files=files,
             chunks=chunks,
             vectors=vectors,
-            errors=[(row.file_path, row.error_msg) for row in rows if row.status == "error"],
-            last_index=max((row.indexed_at for row in rows), default=None),
+            errors=[(row.file_path, row.error_msg) for row in database.failed().values()],
+            last_index=database.last_indexed(),
             embedder=database.stamp.model,
             **about,  # type: ignore[arg-type]
         )
@@ -193,11 +197,10 @@ class Service:
     ) -> Summary:
         """Bring these folders or files up to date, now. IndexBusy, NoSuchPath, ModelMismatch, EmbedderDown.
 
-        force: everything is read and embedded again; an index of another model or format is made anew. vectors: False
-        takes the text alone, and goes before vectors that another thread computes, which may take hours.
+        force: everything is read and embedded again; where the index is another model's, all that it holds is. vectors:
+        False takes the text alone, and goes before vectors that another thread computes, which may take hours.
         """
-        from sqmd.indexer import Indexer, writer_lock
-        from sqmd.store.database import Database
+        from sqmd.indexer import Indexer
 
         stop = stop or self._stopped.is_set
         cut = False
@@ -208,20 +211,56 @@ class Service:
             return cut
 
         with self._turn(hurried=not vectors):
-            location = self.config.paths.db_path
-            if force:
-                with writer_lock(location):
-                    self._drop_another_models(location)
-            database = Database.create(location, self._stamp())
-            indexer = Indexer(database, self.embedder, self.config.chunking, self.config.watcher, clock=self._clock)
-            summary = indexer.run(paths, force=force, progress=progress, stop=stop, pause=pause, vectors=vectors)
+            database, others = self._prepared(force)
+            roots = [original.placed(path, self.config.paths.watch_dirs) for path in paths]
+            indexer = Indexer(
+                database, self.embedder, self.config.chunking, self.config.watcher, clock=self._clock,
+                batch_size=self.config.embeddings.batch_size, anchors=self.config.paths.watch_dirs,
+            )  # fmt: skip
+            summary = indexer.run(
+                [*roots, *others], force=force, progress=progress, stop=stop, pause=pause, vectors=vectors
+            )
         while cut and not stop():  # somebody's text went first; the vectors that are left
             cut = False
             while self._hurried and not stop():
                 self._stopped.wait(_GIVING_WAY_SECONDS)
-            with self._turn():
-                indexer.run((), progress=progress, stop=stop, pause=pause)
+            try:
+                with self._turn():
+                    indexer.run((), progress=progress, stop=stop, pause=pause)
+            except IndexBusy:  # another process, whose run computes them or leaves them
+                cut = True
+                self._stopped.wait(_TURN_SECONDS)
         return summary
+
+    def _prepared(self, force: bool) -> tuple[Database, list[Path]]:
+        """The database to write, and what it held while it was another model's, which has to be read again."""
+        from sqmd.store.database import Database
+        from sqmd.store.lock import writer_lock
+
+        location = self.config.paths.db_path
+        with writer_lock(location):
+            try:
+                database = Database.open(location)
+                self._check(database)
+            except NotIndexed:
+                return Database.create(location, self._stamp()), []
+            except ModelMismatch:
+                if not force:
+                    raise
+                stamp = self._stamp()  # before anything is dropped: a model that cannot be had drops nothing
+                others = [path for path in map(Path, database.paths()) if path.is_file()]
+                Database.drop(location)
+                return Database.create(location, stamp), others
+            return database, []
+
+    def _check(self, database: Database) -> None:
+        """ModelMismatch. Of a model that is away, whose dimension it alone knows, the name has to do."""
+        try:
+            stamp = self._stamp()
+        except EmbedderDown:
+            database.check_model(self.embedder.name)
+        else:
+            database.check(stamp)
 
     @contextmanager
     def _turn(self, *, hurried: bool = False) -> Iterator[None]:
@@ -235,78 +274,19 @@ class Service:
             with self._making:
                 self._hurried -= hurried
 
-    def trigger(self, paths: Sequence[Path] | None = None, *, force: bool = False) -> Job:
-        """Index in the background. InvalidInput for a path outside the folders of `watch_dirs`."""
+    def trigger(
+        self, paths: Sequence[Path] | None = None, *, force: bool = False, then: Then = lambda job: None
+    ) -> Job:
+        """Index in the background, after the jobs before it; one that waits already is that job.
+
+        then: called with the job when it has ended. InvalidInput for a path outside the folders of `watch_dirs`,
+        IndexBusy where too many wait.
+        """
         allowed = self.config.paths.watch_dirs
         for path in paths or ():
             if ".." in path.parts or not original.is_inside(path, allowed):
                 raise InvalidInput("paths", f"{path} is in none of the folders of watch_dirs.")
-        job = Job(uuid.uuid4().hex, tuple(paths or allowed), force)
-        with self._making:
-            self._jobs[job.job_id] = job
-            for old in list(self._jobs)[:-_MOST_JOBS]:
-                if self._jobs[old].status in ("done", "failed"):
-                    del self._jobs[old]
-        threading.Thread(target=self._work, args=(job,), name="indexing", daemon=True).start()
-        return job
-
-    def job(self, job_id: str) -> Job:
-        """NotInIndex for an unknown one."""
-        with self._making:
-            if job_id not in self._jobs:
-                raise NotInIndex("There is no such job.")
-            return self._jobs[job_id]
-
-    def jobs(self) -> list[Job]:
-        """Those that are remembered, the latest first."""
-        with self._making:
-            return list(reversed(self._jobs.values()))
-
-    def current_job(self) -> Job | None:
-        """The one that is running, or waiting to."""
-        with self._making:
-            return next((job for job in self._jobs.values() if job.status in ("queued", "running")), None)
-
-    def latest_job(self) -> Job | None:
-        """The one that was triggered last, whatever became of it."""
-        with self._making:
-            return next(reversed(self._jobs.values()), None)
-
-    def _work(self, job: Job) -> None:
-        job.started_at = self._clock()
-        job.status = "running"
-        try:
-            job.summary = self._index_in_turn(job)
-            job.status = "done"
-        except SqmdError as error:
-            job.failure, job.status = str(error), "failed"
-        finally:
-            if job.status == "running":  # whoever asks about it is not to wait for ever
-                job.failure, job.status = "It ended by a mistake in sqmd; the log has it.", "failed"
-            job.completed_at = self._clock()
-
-    def _index_in_turn(self, job: Job) -> Summary:
-        """As soon as no other process is indexing."""
-        while True:
-            try:
-                return self.index(job.paths, force=job.force, progress=_JobProgress(job))
-            except IndexBusy:
-                job.status = "queued"
-                if self._stopped.wait(_TURN_SECONDS):
-                    raise
-                job.status = "running"
-
-    def _drop_another_models(self, location: str) -> None:
-        from sqmd.errors import DatabaseDamaged, ModelMismatch, NewerFormat
-        from sqmd.store.database import Database
-
-        try:
-            Database.open(location).check(self._stamp())
-        except NotIndexed:
-            return
-        except (DatabaseDamaged, ModelMismatch, NewerFormat):
-            Database.drop(location)
-            self._database = None
+        return self.jobs.add(tuple(paths or allowed), force, then)
 
     def _stamp(self) -> Stamp:
         from sqmd.store.schema import Stamp
@@ -317,7 +297,8 @@ class Service:
         from sqmd.store.database import Database
 
         with self._making:
-            if self._database is None:
+            if self._database is None or not self._database.is_current():
+                self._database = None
                 self._database = Database.open(self.config.paths.db_path)
             return self._database
 
@@ -339,18 +320,3 @@ class Service:
             if self._reranker is None:
                 self._reranker = rerank.make(self.config)
             return self._reranker
-
-
-class _JobProgress:
-    """Progress of a job, for whoever asks about it."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def text(self, done: int, total: int) -> None:
-        self._job.progress = ("text", done, total)
-
-    def vectors(self, done: int, total: int) -> None:
-        self._job.progress = ("vectors", done, total)
-
-    def failed(self, path: str, reason: str) -> None: ...

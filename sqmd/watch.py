@@ -10,10 +10,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from sqmd import original
 from sqmd.changes import Check, Native, Snapshot, looked_through, snapshot, told_by_the_system
 from sqmd.errors import IndexBusy, NoSuchPath, NotIndexed, SqmdError
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from sqmd.config import Config
     from sqmd.indexer import Summary
     from sqmd.service import Service
-    from sqmd.store.schema import FileRow
 
 CHECK_SECONDS = 30.0
 POLL_SECONDS = 1.0
@@ -45,7 +45,9 @@ class Indexes(Protocol):
         self, paths: Sequence[Path], *, stop: Callable[[], bool] | None = None, vectors: bool = True
     ) -> Summary: ...
 
-    def files(self, prefix: str = "") -> list[FileRow]: ...
+    def paths(self, prefix: str = "") -> list[str]: ...
+
+    def is_indexed(self) -> bool: ...
 
 
 class Watcher:
@@ -73,8 +75,9 @@ class Watcher:
         self._say = say
         self._indexed = indexed
         source, times = native or told_by_the_system, (check_seconds, poll_seconds)
-        absolute = dict.fromkeys(Path(os.path.abspath(root)) for root in roots)
-        self._roots = [_Root(root, self, service, source, times, rescan) for root in absolute]
+        folders = service.config.paths.watch_dirs  # whose names the index has, whatever link leads there
+        distinct = dict.fromkeys(original.placed(root, folders) for root in roots)
+        self._roots = [_Root(root, self, service, source, times, rescan) for root in distinct]
         self._without_vectors = threading.Event()
         work = [*(each.run for each in self._roots), self._fill]
         self._threads = [threading.Thread(target=each, name="watching", daemon=True) for each in work]
@@ -117,6 +120,13 @@ class Watcher:
             self._without_vectors.set()
         self._indexed(summary)
 
+    def rescan(self, why: str) -> None:
+        """A run over everything failed elsewhere: say so, and try it again in a while."""
+        self.say_once(why)
+        self._without_vectors.set()
+        for root in self._roots:
+            root.failed.set()
+
     def _fill(self) -> None:
         """Compute the vectors of what was indexed. It takes long, and text that changes meanwhile goes first."""
         while not self.stopped.is_set():
@@ -152,17 +162,18 @@ class _Root:
         seconds: tuple[float, float],
         rescan: bool,
     ) -> None:
-        from sqmd.ingest.scan import Selection
+        from sqmd.ingest.scan import Selection, anchor_of
 
         self._watcher, self._service, self._source = watcher, service, source
         self._root, self._stopped = root, watcher.stopped
         settings = service.config.watcher
         self._settings = settings
-        self._selection = Selection(root, settings.extensions, settings.ignore_patterns)
+        self._anchor = anchor_of(root, service.config.paths.watch_dirs)
+        self._selection = Selection(root, settings.extensions, settings.ignore_patterns, self._anchor)
         self._debounce = settings.debounce_ms / 1000
         self._check_seconds, self._poll_seconds = seconds
         self._polling = settings.poll
-        self.ready = threading.Event()
+        self.ready, self.failed = threading.Event(), threading.Event()
         self._files: set[Path] = set()
         self._all = rescan
         self._first = self._last = time.monotonic() if rescan else 0.0
@@ -172,7 +183,7 @@ class _Root:
     def run(self) -> None:
         away = False
         while not self._stopped.is_set():
-            if not self._root.exists():
+            if not os.path.exists(self._root):  # unlike Path.exists it raises nothing, such as for a drive that fails
                 # It may be a drive that is unplugged: what is indexed of it stays.
                 self._watcher.say_once(f"{self._root} is not there; it is watched as soon as it is.")
                 away = True
@@ -182,14 +193,17 @@ class _Root:
             if away:
                 away = False
                 self._note_all()
-            self._is_file = self._root.is_file()
+            self._is_file = os.path.isfile(self._root)
             try:
                 self._follow(
                     looked_through(self._snapshot, self._stopped, self._poll_seconds)
                     if self._polling
                     else self._native()
                 )
-            except (OSError, RuntimeError) as error:  # of watchfiles, such as too many folders for the system
+            # A border: of watchfiles, such as too many folders for the system, or a mistake, which ends no watching.
+            except Exception as error:  # noqa: BLE001
+                if not os.path.exists(self._root):
+                    continue
                 if self._polling:
                     self._watcher.say_once(f"{self._root} cannot be watched at present: {_reason(error)}.")
                     self._stopped.wait(self._poll_seconds)
@@ -208,7 +222,7 @@ class _Root:
             if self._note(paths):
                 return
             self._index_if_due()
-            if not self._root.exists():
+            if not os.path.exists(self._root):
                 return
             if self._polling:
                 continue
@@ -226,10 +240,10 @@ class _Root:
         self._watcher.say_once(f"{self._root} is looked through every second: {why}.")
 
     def _snapshot(self) -> Snapshot:
-        return snapshot(self._root, self._settings)
+        return snapshot(self._root, self._settings, self._anchor)
 
     def _native(self) -> Iterator[set[Path]]:
-        folder = self._root if self._root.is_dir() else self._root.parent
+        folder = self._root if os.path.isdir(self._root) else self._root.parent
         real = os.path.realpath(folder)
         for paths in self._source(folder, not self._is_file, self._stopped):
             # Systems differ in whether they tell the path that was asked for or the one behind the links.
@@ -248,15 +262,15 @@ class _Root:
             elif not path.is_relative_to(self._root):  # behind a link to another folder
                 if self._selection.is_markdown(path.name):
                     self._note_all()
-            elif self._is_ignored(path):
+            elif self._selection.shuts(path.parent):
                 continue
-            elif path.is_dir():
+            elif os.path.isdir(path):
                 # It came, with what is in it, or its permissions changed.
                 if any(map(self._selection.holds, _files_below(path))):
                     self._note_all()
             elif self._selection.holds(path):
                 self._note_file(path)
-            elif not path.exists():
+            elif not os.path.exists(path):
                 # Perhaps a folder that went with what was in it.
                 known = self._known() if known is None else known
                 if any(each.startswith(f"{path}{os.sep}") for each in known):
@@ -264,7 +278,7 @@ class _Root:
         return False
 
     def _note_file(self, path: Path) -> None:
-        if path.is_symlink() or not path.exists():
+        if os.path.islink(path) or not os.path.exists(path):
             self._note_all()  # only with the others is it seen what moved, and which links count
         else:
             self._files.add(path)
@@ -278,17 +292,19 @@ class _Root:
         self._last = time.monotonic()
         self._first = self._first or self._last
 
-    def _is_ignored(self, path: Path) -> bool:
-        parts = path.relative_to(self._root).parts
-        folders = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
-        return any(self._selection.ignores(each, folder=True) for each in folders)
-
     def _known(self) -> list[str]:
-        with suppress(NotIndexed):
-            return [row.file_path for row in self._service.files(str(self._root))]
+        try:
+            return self._service.paths(str(self._root))
+        except NotIndexed:
+            pass
+        except SqmdError:  # it cannot tell at present
+            self._note_all()
         return []
 
     def _index_if_due(self) -> None:
+        if self.failed.is_set():
+            self.failed.clear()
+            self._again(set(), True, _RETRY)
         now = time.monotonic()
         rests = now - self._last >= self._debounce or now - self._first >= _AT_MOST * self._debounce
         if not self._first or not rests or now < self._not_before:
@@ -296,6 +312,8 @@ class _Root:
         files, everything = self._files, self._all
         self._files, self._all, self._first = set(), False, 0.0
         try:
+            if not everything and not self._service.is_indexed():
+                everything = True  # somebody deleted it, and one file is not all that was in it
             paths = [self._root] if everything else sorted(files)
             self._watcher.report(self._service.index(paths, stop=self._stopped.is_set, vectors=False))
         except NoSuchPath:  # it went while it waited
@@ -330,21 +348,27 @@ def following(service: Service, say: Callable[[str], None]) -> Iterator[None]:
         return
     with Watcher(service, roots, say=say) as watcher:
         watcher.ready(_READY)  # before the run, so that nothing is missed between the two
-        begin(service, say)
+        begin(service, say, failed=watcher.rescan)
         yield
 
 
-def begin(service: Service, say: Callable[[str], None], *, only_first: bool = False) -> None:
-    """Start a run over those of `watch_dirs` that are there."""
+def begin(
+    service: Service,
+    say: Callable[[str], None],
+    *,
+    only_first: bool = False,
+    failed: Callable[[str], None] | None = None,
+) -> None:
+    """Start a run over those of `watch_dirs` that are there. failed: told why, if it fails; `say` otherwise."""
     try:
         if only_first and service.status().indexed:
             return
     except SqmdError as error:
         say(str(error))
         return
-    present = [root for root in service.config.paths.watch_dirs if root.exists()]
+    present = [root for root in service.config.paths.watch_dirs if os.path.exists(root)]
     if present:
-        service.trigger(present)
+        service.trigger(present, then=lambda job: (failed or say)(job.failure) if job.failure else None)
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -353,4 +377,6 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error).split("\n")[0].rstrip(".")
+    if not isinstance(error, OSError | RuntimeError):
+        return type(error).__name__  # a mistake, whose text may quote a document
+    return getattr(error, "strerror", None) or str(error).split("\n")[0].rstrip(".") or type(error).__name__

@@ -39,7 +39,7 @@ _FILES_AT_MOST = 5_000
 class RandomVectors:
     """The real tokenizer and random vectors."""
 
-    name, dimension = "random", 384
+    name, dimension, max_tokens = "random", 384, 512
 
     def __init__(self) -> None:
         self._counting = CompanionEmbedder()

@@ -1,6 +1,7 @@
 """Around every request: who gets in, the headers of every reply, the counting, and an answer if all else failed.
 
-In this order: Host (400), another site's page (403), the key (401). Only then is the path looked at.
+In this order: Host (400), another site's page (403), the key (401), how many are under way (503). Only then is the path
+looked at.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sqmd.api.hosts import Hosts
 from sqmd.api.metrics import Metrics
 from sqmd.api.problems import Problem, internal, unauthenticated
+from sqmd.stderr import kind_and_place
 
 _log = logging.getLogger("sqmd.api")
 
@@ -35,6 +37,7 @@ _HEADERS = {
     b"x-frame-options": b"DENY",
 }
 _OWN_SITE = (b"same-origin", b"none")  # none: typed, or from a bookmark
+MOST_REQUESTS = 200  # under way at once
 
 
 class Admission:
@@ -43,6 +46,7 @@ class Admission:
     def __init__(self, app: ASGIApp, *, hosts: Hosts, api_key: str, metrics: Metrics) -> None:
         self._app, self._hosts, self._metrics = app, hosts, metrics
         self._key = api_key.encode("utf-8", "surrogateescape")
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -51,6 +55,7 @@ class Admission:
             return
         begun = perf_counter()
         status = 0
+        self._under_way += 1
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -69,20 +74,31 @@ class Admission:
         except ClientDisconnect:
             pass  # nobody is there to be answered; status 0 says so
         except Exception as error:  # noqa: BLE001 - the outermost border: told by its place, its text may hold a document's
-            _log.error("%s in %s", type(error).__name__, _place(error))
+            _log.error("a bug: %s", kind_and_place(error))
             if not status:
                 await internal().response()(scope, receive, sending)
+        finally:
+            self._under_way -= 1
         route = getattr(scope.get("route"), "path", "none")
         self._metrics.count(scope["method"], route, status, perf_counter() - begun)
 
     def _admit(self, scope: Scope) -> None:
+        self._let_in(scope)
+        if self._under_way > MOST_REQUESTS:
+            raise Problem(503, "overloaded", "Too many requests are under way; try again in a moment.")
+
+    def _let_in(self, scope: Scope) -> None:
         headers = scope["headers"]
         hosts = _values(headers, b"host")
         if len(hosts) != 1 or not self._hosts.allows(hosts[0].decode("latin-1")):
             raise Problem(400, "wrong_host", "This server does not answer to that Host.")
         if scope["path"] != "/api" and not scope["path"].startswith("/api/"):
             return
-        if any(site not in _OWN_SITE for site in _values(headers, b"sec-fetch-site")):
+        own = (b"http://" + hosts[0].lower(), b"https://" + hosts[0].lower())
+        # Browsers tell the site at https and on this machine only; the origin of what is sent they always tell.
+        if any(site not in _OWN_SITE for site in _values(headers, b"sec-fetch-site")) or any(
+            origin.lower() not in own for origin in _values(headers, b"origin")
+        ):
             raise Problem(403, "cross_site", "Other sites' pages are not answered.")
         if self._key and not self._is_key(_values(headers, b"authorization")):
             raise unauthenticated()
@@ -95,10 +111,3 @@ class Admission:
 
 def _values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
     return [value for each, value in headers if each.lower() == name]
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"

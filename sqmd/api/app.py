@@ -12,6 +12,7 @@ from starlette.responses import Response
 from sqmd.api import document_routes, index_routes, page_routes, search_routes, state_routes
 from sqmd.api.admission import Admission
 from sqmd.api.gate import Gate, reply
+from sqmd.api.health import LastAnswer
 from sqmd.api.hosts import Hosts
 from sqmd.api.metrics import Metrics
 from sqmd.api.openapi import PREFIX, document
@@ -21,7 +22,7 @@ from sqmd.service import Service
 
 def create_app(service: Service, host: str) -> FastAPI:
     """What answers over HTTP for `service`, when listening at `host`, which decides about the Host headers."""
-    gate, metrics = Gate(), Metrics()
+    gate, metrics, embedder = Gate(), Metrics(), LastAnswer()
     app = FastAPI(
         title="sqmd",
         version=_version(),
@@ -43,10 +44,10 @@ def create_app(service: Service, host: str) -> FastAPI:
     app.add_exception_handler(Problem, _answer_problem)
     app.add_exception_handler(HTTPException, _answer_http)
     for routes in (
-        search_routes.router(service, gate, metrics),
+        search_routes.router(service, Gate(), metrics, embedder),
         document_routes.router(service, gate),
         index_routes.router(service, gate, metrics),
-        state_routes.router(service, gate, metrics),
+        state_routes.router(service, gate, metrics, embedder),
     ):
         app.include_router(routes)
     app.include_router(page_routes.router())

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from sqmd.api.gate import Gate, reply
 from sqmd.api.openapi import PREFIX, described
 from sqmd.api.shapes import ChunkShape, DocumentReply, DocumentShape, DocumentsReply, DocumentsRequest, Nothing
-from sqmd.api.times import written
 from sqmd.service import Service
 from sqmd.store.schema import FileRow
+from sqmd.times import written
 
 
 def router(service: Service, gate: Gate) -> APIRouter:
@@ -26,12 +26,12 @@ def router(service: Service, gate: Gate) -> APIRouter:
         return await gate.get(request, listed, DocumentsRequest)
 
     def listed(asked: DocumentsRequest) -> Response:
-        rows = service.files()
-        page = rows[asked.offset : asked.offset + asked.limit]
+        paths = service.paths()
+        page = service.files_at(paths[asked.offset : asked.offset + asked.limit])
         return reply(
             {
                 "documents": [_file(row) for row in page],
-                "total": len(rows),
+                "total": len(paths),
                 "limit": asked.limit,
                 "offset": asked.offset,
             }

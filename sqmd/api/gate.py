@@ -23,7 +23,7 @@ _MOST_PARAMETERS = 50
 
 
 class Gate:
-    """The one of a server."""
+    """Of some routes. Those that may wait for a model have one of their own, so that they keep no others waiting."""
 
     def __init__(self) -> None:
         self._threads = CapacityLimiter(_THREADS)

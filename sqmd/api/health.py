@@ -1,54 +1,55 @@
-"""How the parts are: the database, the model that computes vectors, the watcher."""
+"""How the parts are: the database, what computes vectors, the watcher."""
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import Any
 
-from sqmd.errors import NotIndexed, SqmdError
+from sqmd.errors import EmbedderDown, NotIndexed, SqmdError
+from sqmd.search.results import Answer
+from sqmd.search.searcher import WORDS_ONLY
 from sqmd.service import Service
 
-_SECONDS = 10.0  # so long what was found out about the embedder holds: asking it computes, or calls another server
+
+class LastAnswer:
+    """What the last search by meaning learned about the embedder.
+
+    To ask it for the sake of this would load a model, or download one, or wait for a server that does not answer.
+    """
+
+    def __init__(self) -> None:
+        self.state = "ok"
+
+    def note(self, found: Answer | SqmdError) -> None:
+        """An answer, or what was raised in its place."""
+        if isinstance(found, EmbedderDown) or (isinstance(found, Answer) and found.note == WORDS_ONLY):
+            self.state = EmbedderDown.code
+        elif isinstance(found, Answer) and found.mode != "fts" and found.query and not found.note:
+            self.state = "ok"  # with a note it was not asked: the model does not read the query's script
 
 
-class States:
-    """Asked by any thread."""
+def states(service: Service, embedder: LastAnswer) -> dict[str, Any]:
+    """`Health` without the time; at once."""
+    db, vectors = _database_state(service), _embedder_state(service, embedder)
+    well = db in ("ok", NotIndexed.code) and vectors == "ok"
+    return {"status": "ok" if well else "degraded", "db": db, "embedder": vectors, "watcher": _watcher_state(service)}
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._asking = threading.Lock()
-        self._embedder, self._until = "ok", 0.0
 
-    def now(self) -> dict[str, Any]:
-        """`Health` without the time."""
-        db, embedder = self._database_state(), self._embedder_state()
-        well = db in ("ok", NotIndexed.code) and embedder == "ok"
-        return {
-            "status": "ok" if well else "degraded",
-            "db": db,
-            "embedder": embedder,
-            "watcher": self._watcher_state(),
-        }
+def _database_state(service: Service) -> str:
+    try:
+        return "ok" if service.status().indexed else NotIndexed.code
+    except SqmdError as error:
+        return error.code
 
-    def _database_state(self) -> str:
-        try:
-            return "ok" if self._service.status().indexed else NotIndexed.code
-        except SqmdError as error:
-            return error.code
 
-    def _embedder_state(self) -> str:
-        with self._asking:
-            if time.monotonic() >= self._until:
-                try:
-                    self._service.embedder.embed_query("health")
-                    self._embedder = "ok"
-                except SqmdError as error:
-                    self._embedder = error.code
-                self._until = time.monotonic() + _SECONDS
-            return self._embedder
+def _embedder_state(service: Service, last: LastAnswer) -> str:
+    try:
+        _ = service.embedder.name  # neither loads nor asks anything; raises if the configured model is not there
+    except SqmdError as error:
+        return error.code
+    return last.state
 
-    def _watcher_state(self) -> str:
-        if self._service.watching:
-            return "running"
-        return "stopped" if self._service.config.watcher.enabled else "disabled"
+
+def _watcher_state(service: Service) -> str:
+    if service.watching:
+        return "running"
+    return "stopped" if service.config.watcher.enabled else "disabled"

@@ -12,8 +12,9 @@ from sqmd.api.gate import Gate, reply
 from sqmd.api.metrics import Metrics
 from sqmd.api.openapi import PREFIX, described
 from sqmd.api.shapes import IndexStatus, JobShape, JobsReply, Nothing, TriggerReply, TriggerRequest
-from sqmd.api.times import written
-from sqmd.service import Job, Service
+from sqmd.jobs import Job
+from sqmd.service import Service
+from sqmd.times import written
 
 
 def router(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
@@ -50,12 +51,12 @@ def router(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
 
     @routes.get("/index/jobs", **described("The jobs of this server, the latest first", JobsReply))
     async def jobs(request: Request) -> Response:
-        return await gate.get(request, lambda _: reply({"jobs": [_job(each) for each in service.jobs()]}), Nothing)
+        return await gate.get(request, lambda _: reply({"jobs": [_job(each) for each in service.jobs.all()]}), Nothing)
 
     @routes.get("/index/jobs/{job_id}", **described("How far a job is", JobShape, path=("job_id", 32)))
     async def job(request: Request) -> Response:
         job_id = request.path_params["job_id"]
-        return await gate.get(request, lambda _: reply(_job(service.job(job_id))), Nothing)
+        return await gate.get(request, lambda _: reply(_job(service.jobs.get(job_id))), Nothing)
 
     return routes
 

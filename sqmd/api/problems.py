@@ -15,7 +15,6 @@ _STATUSES = {
     "not_in_index": 404,
     "no_such_path": 404,
     "unreadable": 409,
-    "folder_unreadable": 409,
     "not_indexed": 409,
     "index_busy": 409,
     "model_mismatch": 409,

@@ -16,7 +16,6 @@ from sqmd.api.hosts import Hosts
 from sqmd.service import Service
 
 _GRACE_SECONDS = 3  # for requests that were under way when the end came
-_CONNECTIONS = 200  # beyond that 503 at once
 _HEAD_BYTES = 256 * 1024  # of a request: a query of 10,000 characters is up to 120,000 bytes when percent-encoded
 
 
@@ -55,7 +54,6 @@ def configuration(app: FastAPI) -> uvicorn.Config:
         access_log=False,  # paths and queries are nobody's business
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=_HEAD_BYTES,
     )

@@ -167,7 +167,7 @@ class JobsReply(Shape):
 class Health(Shape):
     status: Literal["ok", "degraded"]
     db: str = Field(description="ok, not_indexed, or the code of an error")
-    embedder: str = Field(description="ok, or the code of an error")
+    embedder: str = Field(description="ok, or the code of an error: as the last search by meaning found it")
     watcher: Literal["running", "stopped", "disabled"]
     uptime_seconds: float = Field(ge=0)
 

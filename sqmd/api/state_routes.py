@@ -6,22 +6,21 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from sqmd.api.gate import Gate, reply
-from sqmd.api.health import States
+from sqmd.api.health import LastAnswer, states
 from sqmd.api.metrics import CONTENT_TYPE, Metrics, prefers_text
 from sqmd.api.openapi import PREFIX, described
 from sqmd.api.shapes import Health, MetricsReply, Nothing
 from sqmd.service import Service
 
 
-def router(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
+def router(service: Service, gate: Gate, metrics: Metrics, embedder: LastAnswer) -> APIRouter:
     """/health and /metrics."""
     routes = APIRouter(prefix=PREFIX)
-    states = States(service)
 
     @routes.get("/health", **described("How the parts of the server are", Health))
     async def health(request: Request) -> Response:
         return await gate.get(
-            request, lambda _: reply({**states.now(), "uptime_seconds": round(metrics.uptime, 3)}), Nothing
+            request, lambda _: reply({**states(service, embedder), "uptime_seconds": round(metrics.uptime, 3)}), Nothing
         )
 
     @routes.get(

@@ -17,7 +17,9 @@ def main() -> None:
     if handles:
         signal.signal(signal.SIGINT, end_at_once)
     from sqmd.cli.app import run
+    from sqmd.stderr import tell_bugs_by_place
 
+    tell_bugs_by_place()
     try:
         if handles:
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,7 +16,8 @@ import click
 
 from sqmd.cli.exits import MEANINGS, Exit, of
 from sqmd.errors import SqmdError
-from sqmd.escaping import one_line
+from sqmd.escaping import visible_line
+from sqmd.stderr import kind_and_place
 
 # In the order of --help. A command's module is loaded when it is used.
 COMMANDS = {
@@ -107,7 +108,7 @@ def run(args: Sequence[str]) -> int:
         where = f"{error.filename} cannot be used" if error.filename else "Something cannot be used"
         return _fail(Exit.UNUSABLE, "file", f"{where}: {error.strerror or type(error).__name__}.", args)
     except Exception as error:  # noqa: BLE001 - the last border: a person gets a sentence, not a traceback
-        return _fail(Exit.BUG, "bug", _explained(error), args)
+        return _fail(Exit.BUG, "bug", f"This is a bug ({kind_and_place(error)}); please report it.", args)
 
 
 def _open_what_is_closed() -> None:
@@ -120,7 +121,7 @@ def _open_what_is_closed() -> None:
 
 def _fail(code: Exit, name: str, message: str, args: Sequence[str]) -> Exit:
     """What happened and what to do, on stderr; who asked for JSON gets it on stdout too."""
-    message = one_line(message)
+    message = visible_line(message)
     try:
         if "--json" in args:
             click.echo(json.dumps({"error": {"code": name, "message": message}}))
@@ -128,15 +129,6 @@ def _fail(code: Exit, name: str, message: str, args: Sequence[str]) -> Exit:
     except BrokenPipeError:
         _broken_pipe()
     return code
-
-
-def _explained(error: Exception) -> str:
-    """Kind and place of an error, without its text, which may quote a document."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
-    return f"This is a bug ({type(error).__name__}{place}); please report it."
 
 
 @contextmanager

@@ -14,7 +14,9 @@ import click
 from sqmd.cli.exits import Exit
 from sqmd.cli.options import config_option, json_option, loaded, opened
 from sqmd.cli.output import show_json
-from sqmd.escaping import one_line
+from sqmd.errors import InvalidInput
+from sqmd.escaping import visible_line
+from sqmd.stderr import say
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -43,10 +45,14 @@ def index(paths: tuple[Path, ...], force: bool, watch: bool, as_json: bool, conf
     if watch and as_json:
         raise click.UsageError("--watch does not end, so there is nothing that --json could print.")
     config = loaded(config_file).config
-    roots = tuple(path.expanduser().absolute() for path in paths) or config.paths.watch_dirs
+    roots = tuple(map(_absolute, paths)) or config.paths.watch_dirs
     with opened(config) as service:
         with _Bars() as bars:
-            summary = service.index(roots, force=force, progress=bars)
+            try:
+                summary = service.index(roots, force=force, progress=bars)
+            except KeyboardInterrupt:
+                bars.left()
+                raise
         if as_json:
             failed = [{"path": path, "reason": reason} for path, reason in summary.failed]
             show_json({**asdict(summary), "failed": failed})
@@ -55,10 +61,19 @@ def index(paths: tuple[Path, ...], force: bool, watch: bool, as_json: bool, conf
         if watch:
             from sqmd.watch import Watcher
 
-            with Watcher(service, roots, say=_say, indexed=_report, rescan=True):
-                click.echo(f"Watching {', '.join(one_line(str(root)) for root in roots)}", err=True)
+            with Watcher(service, roots, say=say, indexed=_report, rescan=True):
+                say(f"Watching {', '.join(map(str, roots))}")
                 threading.Event().wait()
     return Exit.INCOMPLETE if summary.failed else Exit.OK
+
+
+def _absolute(path: Path) -> Path:
+    from sqmd.config_values import absolute
+
+    try:
+        return absolute(path)
+    except ValueError as error:
+        raise InvalidInput("path", f"--path {path} {error}.") from None
 
 
 def _told(summary: Summary) -> str:
@@ -71,16 +86,13 @@ def _report(summary: Summary) -> None:
         click.echo(f"{datetime.now():%H:%M:%S} {_told(summary)}")
 
 
-def _say(message: str) -> None:
-    click.echo(one_line(message), err=True)
-
-
 class _Bars:
     """Progress on stderr: bars with rate and time left where that is a terminal, and failed files anywhere."""
 
     def __init__(self) -> None:
         self._bar: Any = None
         self._tasks: dict[str, Any] = {}
+        self._last: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> _Bars:
         if sys.stderr.isatty():
@@ -113,12 +125,18 @@ class _Bars:
             self._line("The text can be searched; vectors follow.")
         self._show("vectors", done, total)
 
+    def left(self) -> None:
+        """What a run that is stopped leaves to the next one."""
+        for what, (done, total) in self._last.items():
+            if done < total:
+                say(f"{done:,} of {total:,} {what} are done; the next run goes on.")
+
     def failed(self, path: str, reason: str) -> None:
-        line = one_line(f"{path}: {reason}")
+        line = f"{path}: {reason}"
         if self._bar is None:
-            click.echo(line, err=True)
+            say(line)
         else:
-            self._line(line)
+            self._line(visible_line(line))
 
     def _line(self, line: str) -> None:
         if self._bar is not None:
@@ -127,6 +145,7 @@ class _Bars:
             self._bar.console.print(Text(line), soft_wrap=True)
 
     def _show(self, what: str, done: int, total: int) -> None:
+        self._last[what] = (done, total)
         if self._bar is not None:
             if what not in self._tasks:
                 self._tasks[what] = self._bar.add_task(what, total=total)

@@ -32,11 +32,11 @@ def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return option(command)
 
 
-def loaded(config_file: Path | None) -> Loaded:
-    """The settings and where each comes from. ConfigError."""
+def loaded(config_file: Path | None, *, here: bool = True) -> Loaded:
+    """The settings and where each comes from. ConfigError. here: whether ./config.yaml counts."""
     from sqmd.config import load
 
-    return load(config_file)
+    return load(config_file, here=here)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sqmd.escaping import one_line
+from sqmd.escaping import visible_line
 
 
 def on_terminal() -> bool:
@@ -26,7 +26,7 @@ def show_rows(rows: Sequence[Sequence[str]], *, head: Sequence[str] = ()) -> Non
     """A table, or one line for each row with tabs between its cells and no head."""
     if not on_terminal():
         for row in rows:
-            click.echo("\t".join(map(one_line, row)))
+            click.echo("\t".join(map(visible_line, row)))
         return
     from rich.console import Console
     from rich.table import Table
@@ -36,7 +36,7 @@ def show_rows(rows: Sequence[Sequence[str]], *, head: Sequence[str] = ()) -> Non
     for number in range(max(map(len, rows), default=0)):
         table.add_column(head[number] if head else "", overflow="fold", style="" if number or head else "bold")
     for row in rows:
-        table.add_row(*(Text(one_line(cell)) for cell in row))
+        table.add_row(*(Text(visible_line(cell)) for cell in row))
     Console(file=sys.stdout, highlight=False).print(table)
 
 

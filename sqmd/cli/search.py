@@ -13,7 +13,8 @@ from sqmd.cli.exits import Exit
 from sqmd.cli.options import config_option, json_option, loaded, opened
 from sqmd.cli.output import on_terminal, show_json
 from sqmd.cli.snippets import snippet
-from sqmd.escaping import one_line, visible
+from sqmd.escaping import visible, visible_line
+from sqmd.stderr import say
 
 if TYPE_CHECKING:
     from sqmd.search.results import Answer, Mode, Result
@@ -38,14 +39,17 @@ def search(
     """
     with opened(loaded(config_file).config) as service:
         answer = service.search(query, top_k=top_k, mode=mode, path=path, rerank=rerank)
+        pending = service.pending() if mode != "fts" else 0
     if as_json:
         show_json(_as_json(answer))
     else:
         _show(answer)
         if answer.note:
-            click.echo(one_line(answer.note), err=True)
+            say(answer.note)
         if not answer.results:
-            click.echo("Nothing was found.", err=True)
+            say("Nothing was found.")
+        if pending:
+            say(f"{pending:,} passages have no vector yet, and are found by words alone: sqmd index goes on with them.")
     return Exit.OK if answer.results else Exit.INCOMPLETE
 
 
@@ -59,7 +63,7 @@ def context(query: str, max_tokens: int, path: str, config_file: Path | None) ->
     with opened(loaded(config_file).config) as service:
         text = service.context(query, max_tokens=max_tokens, path=path)
     if not text:
-        click.echo("Nothing was found, or nothing that fits.", err=True)
+        say("Nothing was found, or nothing that fits.")
         return Exit.INCOMPLETE
     click.echo(visible(text) if on_terminal() else text)  # who reads a pipe gets the documents as they are
     return Exit.OK
@@ -99,4 +103,4 @@ def _show(answer: Answer) -> None:
 
 def _facts(result: Result) -> tuple[str, str, str]:
     lines = f"{result.line_start}-{result.line_end}"
-    return f"{one_line(result.file_path)}:{lines}", one_line(result.heading_path), f"{result.score:.4f}"
+    return f"{visible_line(result.file_path)}:{lines}", visible_line(result.heading_path), f"{result.score:.4f}"

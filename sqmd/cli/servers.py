@@ -13,7 +13,7 @@ import click
 from sqmd.cli import end_at_once
 from sqmd.cli.exits import Exit
 from sqmd.cli.options import config_option, loaded
-from sqmd.escaping import one_line
+from sqmd.stderr import say
 
 _CLOSING = 2.0  # seconds that an indexing has to come to an end; it is safe against being killed
 
@@ -50,7 +50,7 @@ def serve(host: str | None, port: int | None, config_file: Path | None) -> int:
 @config_option
 def mcp(transport: str | None, port: int | None, config_file: Path | None) -> int:
     """Serve agents over MCP: on stdin and stdout, or on a port of this machine."""
-    config = loaded(config_file).config
+    config = loaded(config_file, here=False).config
     from sqmd.mcp_server.lifecycle import serve_http, serve_stdio
 
     chosen = transport or config.mcp.transport
@@ -70,8 +70,3 @@ def _ending_at_once() -> Iterator[None]:
     finally:
         if before is signal.default_int_handler:
             signal.signal(signal.SIGINT, before)
-
-
-def say(message: str) -> None:
-    """One line on stderr."""
-    click.echo(one_line(message), err=True)

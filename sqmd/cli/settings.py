@@ -9,6 +9,7 @@ import click
 from sqmd.cli.exits import Exit
 from sqmd.cli.options import config_option, json_option, loaded
 from sqmd.cli.output import show_json, show_rows
+from sqmd.stderr import say
 
 
 @click.command()
@@ -23,6 +24,8 @@ def config(init: Path | None, force: bool, show: bool, as_json: bool, config_fil
         raise click.UsageError("--init and --show exclude each other.")
     if force and init is None:
         raise click.UsageError("--force needs --init PATH.")
+    if init is not None and str(init).startswith("-"):
+        raise click.UsageError("--init needs a PATH.")
     if init is not None:
         from sqmd.config import write_template
 
@@ -30,7 +33,7 @@ def config(init: Path | None, force: bool, show: bool, as_json: bool, config_fil
         if as_json:
             show_json({"file": str(init)})
         else:
-            click.echo(f"Written: {init}", err=True)
+            say(f"Written: {init}")
         return Exit.OK
     rows = list(loaded(config_file).rows())
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from sqmd.escaping import one_line
+from sqmd.escaping import visible_line
 
 LENGTH = 200
 _WORD = re.compile(r"\w+")
@@ -21,7 +21,7 @@ class Snippet(NamedTuple):
 
 def snippet(text: str, query: str) -> Snippet:
     """At most `LENGTH` characters, with an ellipsis at each end where something was left out."""
-    line = one_line(text)
+    line = visible_line(text)
     words = _pattern(query)
     found = [(match.start(), match.end(), match.group().casefold()) for match in words.finditer(line)] if words else []
     start = 0

@@ -10,6 +10,7 @@ import click
 from sqmd.cli.exits import Exit
 from sqmd.cli.options import config_option, json_option, loaded, opened
 from sqmd.cli.output import local_time, show_json, show_rows
+from sqmd.stderr import say
 
 _SHOWN_ERRORS = 20
 
@@ -41,5 +42,5 @@ def status(as_json: bool, config_file: Path | None) -> int:
     for path, reason in found.errors[:_SHOWN_ERRORS]:
         show_rows([("error", f"{path}: {reason}")])
     if len(found.errors) > _SHOWN_ERRORS:
-        click.echo(f"and {len(found.errors) - _SHOWN_ERRORS} more; --json has all of them.", err=True)
+        say(f"and {len(found.errors) - _SHOWN_ERRORS} more; --json has all of them.")
     return Exit.OK

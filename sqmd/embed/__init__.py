@@ -19,6 +19,10 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int: ...
 
+    @property
+    def max_tokens(self) -> int:
+        """How much of a text the model reads, special tokens included."""
+
     def embed_documents(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
         """A vector of length 1 for each text, None where the model reads nothing in it. EmbedderDown."""
 

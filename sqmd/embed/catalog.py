@@ -1,7 +1,7 @@
 """Which models may be asked for by name, and all that belongs to each: pinned files, and how it wants to be used.
 
 Every file is pinned by size and SHA-256, beside the commit of the hub that it comes from. The figures are those that
-several projects publish of the same files; none of them was downloaded from the hub itself while this was written.
+other projects publish of the same files; none of them was downloaded from the hub itself while this was written.
 """
 
 from __future__ import annotations

@@ -75,6 +75,11 @@ class OnnxEmbedder:
     def dimension(self) -> int:
         return self._about().dimension
 
+    @property
+    def max_tokens(self) -> int:
+        prefix = self.count_tokens(self._document_prefix) - self.count_tokens("") if self._document_prefix else 0
+        return self._about().max_tokens - prefix
+
     def embed_documents(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
         return self._embed(texts, self._document_prefix)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sqmd.config_values import without_login
 from sqmd.embed.local import CompanionEmbedder
 from sqmd.errors import EmbedderDown
 
@@ -29,6 +31,7 @@ class OllamaEmbedder:
 
     def __init__(self, base_url: str, model: str, batch_size: int) -> None:
         self._url, self._model, self._batch_size = base_url.rstrip("/"), model, batch_size
+        self._shown = without_login(self._url)
         self._dimension = 0
         self._tokens = CompanionEmbedder()
         self._making = threading.Lock()
@@ -43,6 +46,11 @@ class OllamaEmbedder:
         if not self._dimension:
             self._rows(["dimension"])
         return self._dimension
+
+    @property
+    def max_tokens(self) -> int:
+        """Ollama tells nobody, and cuts by itself what is too long."""
+        return sys.maxsize
 
     def embed_documents(self, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
         vectors: list[NDArray[np.float32] | None] = [None] * len(texts)
@@ -74,7 +82,7 @@ class OllamaEmbedder:
         if reply.status_code == 400:
             return list(self._of_smaller(texts, reply))
         if reply.status_code == 404:
-            raise EmbedderDown(f"Ollama at {self._url} has no model {self._model}: run ollama pull {self._model}.")
+            raise EmbedderDown(f"Ollama at {self._shown} has no model {self._model}: run ollama pull {self._model}.")
         if reply.status_code != 200:
             raise self._refused(reply)
         return self._vectors(reply, len(texts))
@@ -102,8 +110,10 @@ class OllamaEmbedder:
             body = {"model": self._model, "input": texts, "truncate": True}
             return self._client.post(f"{self._url}/api/embed", json=body)
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:  # RuntimeError: closed meanwhile
+            # What is no URL is quoted there, a password included.
+            reason = "" if isinstance(error, httpx.InvalidURL) else str(error)
             raise EmbedderDown(
-                f"Ollama cannot be reached at {self._url} ({str(error) or type(error).__name__}): start it, or set "
+                f"Ollama cannot be reached at {self._shown} ({reason or type(error).__name__}): start it, or set "
                 "embeddings.backend to onnx."
             ) from error
 
@@ -128,10 +138,10 @@ class OllamaEmbedder:
         return [(row / norm).astype(np.float32) if norm else None for row, norm in zip(matrix, norms, strict=True)]
 
     def _refused(self, reply: httpx.Response) -> EmbedderDown:
-        return EmbedderDown(f"Ollama at {self._url} answered {reply.status_code} for {self._model}{_said(reply)}.")
+        return EmbedderDown(f"Ollama at {self._shown} answered {reply.status_code} for {self._model}{_said(reply)}.")
 
     def _no_vectors(self, what: str) -> EmbedderDown:
-        return EmbedderDown(f"Ollama at {self._url} sent {what} for {self._model}.")
+        return EmbedderDown(f"Ollama at {self._shown} sent {what} for {self._model}.")
 
 
 def _said(reply: httpx.Response) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from sqmd.ingest.front_matter import Metadata
 from sqmd.ingest.long_line import Budget, cut_line
 from sqmd.ingest.parse import Document, Section
 from sqmd.ingest.rendering import Rendering, breadcrumb
@@ -49,11 +50,15 @@ class Chunk:
 
 
 def chunk(document: Document, file_stem: str, count_tokens: Callable[[str], int], options: ChunkOptions) -> list[Chunk]:
-    """The chunks of a document, in its order. `count_tokens` counts a whole text, special tokens included."""
+    """The chunks of a document, in its order. `count_tokens` counts a whole text, special tokens included.
+
+    The first section's are found by what the front matter says as well: it follows their breadcrumb.
+    """
     chunks: list[Chunk] = []
     for section in document.sections:
         crumb = breadcrumb(section.heading_path, file_stem) if options.include_breadcrumb else ""
-        rendering = Rendering(document.lines, section, crumb, count_tokens, options.max_tokens)
+        about = _about(document.metadata) if section.section_index == 0 else ()
+        rendering = Rendering(document.lines, section, crumb, count_tokens, options.max_tokens, about)
         for index, (start, end, raw, text, tokens) in enumerate(_parts(section, rendering, options)):
             chunks.append(
                 Chunk(
@@ -72,6 +77,11 @@ def chunk(document: Document, file_stem: str, count_tokens: Callable[[str], int]
                 )
             )
     return chunks
+
+
+def _about(metadata: Metadata) -> tuple[str, ...]:
+    rows = (("Title", (metadata.title or "",)), ("Tags", metadata.tags), ("Aliases", metadata.aliases))
+    return tuple(f"{name}: {text}" for name, values in rows if (text := " ".join(", ".join(values).split())))
 
 
 def _parts(section: Section, rendering: Rendering, options: ChunkOptions) -> Iterator[tuple[int, int, str, str, int]]:

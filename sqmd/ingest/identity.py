@@ -13,15 +13,10 @@ def file_id(path: Path) -> str:
 
 
 def chunk_id(path: Path, section_index: int, chunk_index: int) -> str:
-    """Of a chunk's place. Whatever is written there later has the same id; `text_hash` tells the texts apart."""
+    """Of a chunk's place. Whatever is written there later has the same id."""
     # No path holds a NUL, so no two places are written alike.
     place = b"%b\0%d\0%d" % (os.fsencode(os.path.abspath(path)), section_index, chunk_index)
     return hashlib.sha256(place).hexdigest()
-
-
-def text_hash(text: str) -> str:
-    """Of what is embedded: equal texts share a vector, wherever they stand."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def bytes_hash(raw: bytes) -> str:

@@ -8,8 +8,9 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Where a sentence may end: Western marks with a blank behind them, those of CJK without.
-_SENTENCE = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？｡]+[」』）”’]*\s*")
+# Where a sentence may end: Western marks with a blank behind them, those of CJK without. Marks are looked at once, as
+# a line of nothing else would be looked through from each of them.
+_SENTENCE = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s+|[。！？｡]+[」』）”’]*\s*")
 _BLANKS = re.compile(r"\s+")
 _NEAR_ENOUGH = 0.9
 _TRIES = 12

@@ -11,6 +11,8 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from sqmd.ingest.front_matter import Metadata, read_front_matter
 
+_MOST_OF_A_HEADING = 500  # characters
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -31,8 +33,8 @@ class Block:
 class Section:
     """A heading and what follows up to the next one. Before the first: path (), text "", level 0.
 
-    The path holds the headings above this one and itself, the outermost first, in Markdown as written. The last line
-    is not blank. What no block covers, such as link definitions, is still in the lines.
+    The path holds the headings above this one and itself, the outermost first, in Markdown as written; one that is very
+    long is cut. The last line is not blank. What no block covers, such as link definitions, is still in the lines.
     """
 
     heading_path: tuple[str, ...]
@@ -54,7 +56,7 @@ class Document:
 
 
 def parse(text: str) -> Document:
-    """`text` as `read` returns it. Lines end at "\\n" and nowhere else."""
+    """`text` as `decode` returns it. Lines end at "\\n" and nowhere else."""
     lines = text.split("\n")
     # The parser ends lines at a carriage return too, and would count others than we do.
     source = text.replace("\r", " ")
@@ -116,10 +118,16 @@ def _sections(lines: list[str], tokens: list[Token], first: int) -> list[Section
             level = int(token.tag[1:])
             while path and path[-1][0] >= level:
                 path.pop()
-            path.append((level, " ".join(content.split())))
+            path.append((level, _shown(content)))
         blocks.append(block)
     close(start, len(lines), blocks)
     return sections
+
+
+def _shown(heading: str) -> str:
+    """One line, and no novel: it stands in the path of all that is below it."""
+    text = " ".join(heading.split())
+    return text if len(text) <= _MOST_OF_A_HEADING else f"{text[:_MOST_OF_A_HEADING]}…"
 
 
 def _top_blocks(lines: list[str], tokens: list[Token]) -> list[tuple[Block, Token, str]]:

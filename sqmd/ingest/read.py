@@ -18,11 +18,6 @@ _UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read(path: Path) -> str:
-    """The text of a file: UTF-8, or UTF-16 with its mark; no mark, and lines end in "\\n". Unreadable for others."""
-    return decode(path, read_bytes(path))
-
-
 def read_bytes(path: Path) -> bytes:
     """All of a plain file, or what a link to one leads to. Unreadable if it is none, too large, or not to be opened."""
     try:
@@ -38,7 +33,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode(path: Path, raw: bytes) -> str:
-    """The text of the bytes that were read from `path`, which is for the error alone."""
+    """The text of UTF-8, or UTF-16 with its mark: without it, lines end in "\\n". Unreadable, of `path`, for others."""
     if raw.startswith(_UTF_32):
         raise Unreadable(path, "it is UTF-32, and only UTF-8 and UTF-16 are read")
     encoding, name = ("utf-16", "UTF-16") if raw.startswith(_UTF_16) else ("utf-8-sig", "UTF-8")

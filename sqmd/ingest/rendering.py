@@ -31,8 +31,15 @@ class Rendering:
     """One section's lines as they are counted and embedded. Counts are remembered; lines are counted when asked for."""
 
     def __init__(
-        self, lines: Sequence[str], section: Section, crumb: str, count: Callable[[str], int], max_tokens: int
+        self,
+        lines: Sequence[str],
+        section: Section,
+        crumb: str,
+        count: Callable[[str], int],
+        max_tokens: int,
+        about: Sequence[str] = (),
     ) -> None:
+        """about: lines that follow the breadcrumb, the most telling first, as far as there is room."""
         self._lines = lines
         self._count = count
         self._base = count("")
@@ -42,7 +49,7 @@ class Rendering:
         self._sums: list[int] = []
         self._first = section.line_start
         self._last = section.line_end
-        self.prefix = self._prefix(crumb)
+        self.prefix = self._prefix(crumb, about)
         self._fences = [self._fence(block) for block in _fences(section.blocks)]
         self._fence_starts = [fence.line_start for fence in self._fences]
 
@@ -132,14 +139,15 @@ class Rendering:
                 return Fence(block.line_start, block.line_end, each, closing)
         return Fence(block.line_start, block.line_end, "", "")
 
-    def _prefix(self, crumb: str) -> str:
+    def _prefix(self, crumb: str, about: Sequence[str]) -> str:
         """The breadcrumb may take half of the chunk: then its outermost parts go first, then the end of its last."""
         if not crumb:
             return ""
-        whole = f"Section: {crumb}\n\n"
         most = (self._max_tokens - self._base) // 2
-        if (whole.isascii() and len(whole) <= most) or self._cost(whole) <= most:
-            return whole
+        for kept in range(len(about), -1, -1):
+            whole = "\n".join([f"Section: {crumb}", *about[:kept]]) + "\n\n"
+            if (whole.isascii() and len(whole) <= most) or self._cost(whole) <= most:
+                return whole
         parts = crumb.split(" > ")
         for first in range(1, len(parts)):
             shorter = f"Section: … > {' > '.join(parts[first:])}\n\n"

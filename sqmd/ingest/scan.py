@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec
-
-from sqmd.errors import ConfigError, FolderUnreadable, NoSuchPath
+from sqmd.errors import NoSuchPath
+from sqmd.ingest.ignore import IgnoreRules
 
 _NO_TEXT = "its name is not Unicode"
 
@@ -26,65 +25,77 @@ class Found:
 
 
 class Selection:
-    """Which paths below `root` are Markdown that is not ignored; also for a path that is gone. It touches no disk."""
+    """Which paths below `root` are Markdown that is not ignored; also for a path that is gone. It touches no disk.
 
-    def __init__(self, root: Path, extensions: Sequence[str], ignore_patterns: Sequence[str]) -> None:
+    The ignore rules are anchored at `anchor`, which holds the root, or at the root itself.
+    """
+
+    def __init__(
+        self, root: Path, extensions: Sequence[str], ignore_patterns: Sequence[str], anchor: Path | None = None
+    ) -> None:
         self.root = Path(os.path.abspath(root))
         self._extensions = tuple(each.lower() for each in extensions)
-        self._ignored = _rules(ignore_patterns)
+        self._rules = IgnoreRules(ignore_patterns)
+        self._above = self.root.relative_to(os.path.abspath(anchor or root)).parts
 
     def is_markdown(self, name: str) -> bool:
         """By its name's ending, in either case."""
         return name.lower().endswith(self._extensions)
 
     def ignores(self, relative: str, *, folder: bool) -> bool:
-        """A path relative to the root, with slashes. Of a folder: none of what is in it is found either, as in git."""
-        return self._ignored.match_file(f"{relative}/" if folder else relative)
+        """A path relative to the root, with slashes, by itself; what is in an ignored folder is to be left out too."""
+        return self._rules.ignore("/".join((*self._above, relative)), folder=folder)
+
+    def shuts(self, folder: Path) -> bool:
+        """Whether what is in the root, or a folder below it, is left out: it, or a folder above it, is ignored."""
+        parts = (*self._above, *folder.relative_to(self.root).parts)
+        return any(self._rules.ignore("/".join(parts[:depth]), folder=True) for depth in range(1, len(parts) + 1))
 
     def holds(self, path: Path) -> bool:
         """Whether a scan would find this path if a file were there."""
-        try:
-            parts = Path(os.path.abspath(path)).relative_to(self.root).parts
-        except ValueError:
+        path = Path(os.path.abspath(path))
+        if path == self.root or not path.is_relative_to(self.root) or not self.is_markdown(path.name):
             return False
-        if not parts or not self.is_markdown(parts[-1]):
-            return False
-        folders = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
-        return not self.ignores("/".join(parts), folder=False) and not any(
-            self.ignores(each, folder=True) for each in folders
-        )
+        return not self.ignores(path.relative_to(self.root).as_posix(), folder=False) and not self.shuts(path.parent)
 
 
-def _stop(path: Path, reason: str) -> None:
-    """What is below an unreadable folder must not look as if it had been deleted, unless the caller takes care."""
-    raise FolderUnreadable(f"{path} cannot be scanned: {reason}.")
+def anchor_of(root: Path, folders: Sequence[Path]) -> Path | None:
+    """The innermost of these folders, if any, that is `root` or holds it."""
+    holding = [folder for folder in folders if Path(os.path.abspath(root)).is_relative_to(folder)]
+    return max(holding, key=lambda folder: len(folder.parts), default=None)
 
 
 def scan(
     root: Path,
     extensions: Sequence[str],
     ignore_patterns: Sequence[str],
-    skipped: Callable[[Path, str], None] = _stop,
+    skipped: Callable[[Path, str], None],
+    *,
+    anchor: Path | None = None,
 ) -> Iterator[Found]:
-    """Every plain file that `Selection` holds. `root` may be a file: it is found if its ending is right.
+    """Every plain file that `Selection` holds; `root` may be a file, which then has to be one of its folder's.
 
     Links are followed. A folder is looked through once, under its own path if that is below the root, so links in a
     circle end; a link to a file that is found anyway is left out. `skipped` hears, with the reason, of what cannot be
-    looked at. NoSuchPath if there is no root, ConfigError for a pattern that is no gitignore rule.
+    looked at. NoSuchPath if there is no root.
     """
-    selection = Selection(root, extensions, ignore_patterns)
+    root = Path(os.path.abspath(root))
     try:
-        status = os.stat(selection.root)
+        status = os.stat(root)
     except (OSError, ValueError) as error:
         raise NoSuchPath(root) from error
-    if not _is_text(str(selection.root)):
-        skipped(selection.root, _NO_TEXT)
+    if not _is_text(str(root)):
+        skipped(root, _NO_TEXT)
         return
-    if not stat.S_ISDIR(status.st_mode):
-        if stat.S_ISREG(status.st_mode) and selection.is_markdown(selection.root.name):
-            yield Found(selection.root, status.st_mtime_ns, status.st_size)
-        return
-    yield from _Walk(selection, skipped).files()
+    folder = root if stat.S_ISDIR(status.st_mode) else root.parent
+    selection = Selection(folder, extensions, ignore_patterns, folder if anchor == root else anchor)
+    if folder == root:
+        if not selection.shuts(root):
+            yield from _Walk(selection, skipped).files()
+    elif not selection.is_markdown(root.name):
+        skipped(root, "its ending is none of watcher.extensions")
+    elif stat.S_ISREG(status.st_mode) and selection.holds(root):
+        yield Found(root, status.st_mtime_ns, status.st_size)
 
 
 class _Walk:
@@ -181,12 +192,3 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _rules(patterns: Sequence[str]) -> GitIgnoreSpec:
-    for pattern in patterns:
-        try:
-            GitIgnoreSpec.from_lines([pattern])
-        except ValueError as error:
-            raise ConfigError(f"watcher.ignore_patterns: {pattern} is no gitignore rule.") from error
-    return GitIgnoreSpec.from_lines(patterns)

@@ -19,15 +19,17 @@ from sqmd.escaping import visible
 from sqmd.mcp_server import documents
 from sqmd.mcp_server.arguments import Arguments
 from sqmd.mcp_server.bounds import to_json
+from sqmd.mcp_server.schemas import with_default
 from sqmd.mcp_server.teaching import INSTRUCTIONS
 from sqmd.mcp_server.tools import TOOLS, Json, Tool, error_text
 from sqmd.service import Service
+from sqmd.stderr import kind_and_place
 
 NAME = "sqmd"
 DEADLINE = 50.0  # seconds per call; clients give up after a minute
 RESOURCE_CHARACTERS = 400_000  # of a document that is read whole
 _PAGE = 100  # resources
-_THREADS = 4  # calls at a time
+_THREADS = 4  # searches at a time, and as many other calls
 _MARKDOWN = "text/markdown"
 _Context = ServerRequestContext[Any, Any]
 _T = TypeVar("_T")
@@ -56,8 +58,10 @@ def build_server(service: Service, version: str, *, deadline: float = DEADLINE) 
 class _Handlers:
     def __init__(self, service: Service, deadline: float) -> None:
         self._service, self._deadline = service, deadline
-        self._threads: anyio.CapacityLimiter | None = None
-        self._tools = types.ListToolsResult(tools=[_declare(name, tool) for name, tool in TOOLS.items()])
+        # Searches may wait for a model, and are not to keep the others waiting.
+        self._threads, self._searching = anyio.CapacityLimiter(_THREADS), anyio.CapacityLimiter(_THREADS)
+        top_k = service.config.search.default_top_k
+        self._tools = types.ListToolsResult(tools=[_declare(name, tool, top_k) for name, tool in TOOLS.items()])
 
     async def list_tools(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return self._tools
@@ -67,7 +71,8 @@ class _Handlers:
         if tool is None:
             return _refusal(f"There is no tool of this name; there are {', '.join(TOOLS)}.")
         try:
-            reply = await self._answer(partial(self._work, tool, params.arguments or {}))
+            threads = self._searching if params.name == "search_documents" else self._threads
+            reply = await self._answer(partial(self._work, tool, params.arguments or {}), threads)
         except SqmdError as error:
             return _refusal(error_text(error, self._service))
         text = types.TextContent(type="text", text=to_json(reply))
@@ -78,9 +83,9 @@ class _Handlers:
     ) -> types.ListResourcesResult:
         given = {"limit": _PAGE, "cursor": params.cursor if params else None}
         try:
-            page = await self._answer(partial(self._work, TOOLS["list_documents"], given))
+            page = await self._answer(partial(self._work, TOOLS["list_documents"], given), self._threads)
         except InvalidInput as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+            raise MCPError(types.INVALID_PARAMS, error_text(error, self._service)) from None
         except SqmdError:  # there is no index yet, so there are none
             page = {"documents": []}
         shown = [_resource(each["file_path"]) for each in page["documents"] if each["status"] != "error"]
@@ -99,25 +104,24 @@ class _Handlers:
         uri = str(params.uri)
         told = {"uri": visible(uri[:1_000])}
         try:
-            text = await self._answer(partial(self._read, uri))
+            text = await self._answer(partial(self._read, uri), self._threads)
         except (NotInIndex, InvalidInput) as error:
             raise MCPError(types.INVALID_PARAMS, error_text(error, self._service), told) from None
         except SqmdError as error:
             raise MCPError(types.INTERNAL_ERROR, error_text(error, self._service), told) from None
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)])
 
-    async def _answer(self, work: Callable[[], _T]) -> _T:
-        """What `work` gives, done in a thread; any failure as a SqmdError."""
-        self._threads = self._threads or anyio.CapacityLimiter(_THREADS)
+    async def _answer(self, work: Callable[[], _T], threads: anyio.CapacityLimiter) -> _T:
+        """What `work` gives, done in one of the threads; any failure as a SqmdError."""
         try:
             with anyio.move_on_after(self._deadline):
-                return await run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+                return await run_sync(work, limiter=threads, abandon_on_cancel=True)
             raise SqmdError("The index did not answer in time; try again in a moment.")
         except SqmdError:
             raise
         # A border: the SDK would put the exception's text, which may quote a document, on the wire and on stderr.
         except Exception as error:  # noqa: BLE001
-            _log.error("a bug: %s", _where(error))
+            _log.error("a bug: %s", kind_and_place(error))
             raise SqmdError(f"sqmd failed inside ({type(error).__name__}).") from None
 
     def _work(self, tool: Tool, given: dict[str, Any]) -> Json:
@@ -141,12 +145,12 @@ def _resource(path: str) -> types.Resource:
     return types.Resource(uri=uri, name=visible(os.path.basename(path)), title=visible(path), mime_type=_MARKDOWN)
 
 
-def _declare(name: str, tool: Tool) -> types.Tool:
+def _declare(name: str, tool: Tool, top_k: int) -> types.Tool:
     return types.Tool(
         name=name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.input,
+        input_schema=with_default(tool.input, "top_k", top_k),
         output_schema=tool.output,
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -156,12 +160,3 @@ def _declare(name: str, tool: Tool) -> types.Tool:
 
 def _refusal(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
-
-
-def _where(error: BaseException) -> str:
-    """Type and place of an error, without its text."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
-    return f"{type(error).__name__}{place}"

@@ -13,8 +13,11 @@ from typing import Any
 
 from sqmd.errors import InvalidInput
 from sqmd.escaping import visible
+from sqmd.mcp_server.bounds import cut
 
 MAX_STRING = 10_000  # characters
+MAX_STRINGS = 1_000  # in a list
+_REMARK = 300  # bytes of the names in it
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 
@@ -78,13 +81,15 @@ class Arguments:
             value = _listed(value.strip())
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise InvalidInput(name, f"{name} must be a list of strings.")
+        if len(value) > MAX_STRINGS:
+            raise InvalidInput(name, f"{name} has {len(value):,} entries; at most {MAX_STRINGS:,} are allowed.")
         # Each is looked at as a string by itself.
         return [text for each in value if (text := Arguments({name: each}, (name,)).string(name).strip())]
 
     def remark(self) -> str:
         """What to tell about arguments that the tool does not have."""
         names = [visible(name) for name in self._unknown if len(name) <= 40][:5]
-        return f"Ignored arguments that this tool does not have: {', '.join(names)}." if names else ""
+        return f"Ignored arguments that this tool does not have: {cut(', '.join(names), _REMARK)}." if names else ""
 
 
 def _listed(value: str) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import io
-import logging
 import os
 import signal
 import sys
@@ -15,6 +14,8 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from sqmd.stderr import say
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -30,9 +31,8 @@ def serve_stdio(config: Config) -> int:
     _watch_signals()
     gc.disable()  # a fifth of the SDK's import is spent on looking for garbage in what stays anyway
     stdin, stdout = _claimed_streams()
-    _log_to_stderr()
     if stdin.isatty():
-        _say("sqmd: waiting for an MCP client on stdin; sqmd --help lists the commands for people.")
+        say("sqmd: waiting for an MCP client on stdin; sqmd --help lists the commands for people.")
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -53,14 +53,13 @@ def serve_stdio(config: Config) -> int:
 def serve_http(config: Config, transport: str, port: int) -> int:
     """Serve any number of clients at `/mcp`, or with transport sse at `/sse`. PortBusy. It ends the process."""
     _watch_signals()  # what uvicorn does with signals comes first, and then these
-    _log_to_stderr()
     from sqmd.listening import listen
     from sqmd.mcp_server.transports import app_of, serve
 
     with listen(HOST, port) as listener:
         service, server = _made(config)
         app, path = app_of(server, transport)
-        _say(f"sqmd: serving MCP at http://{HOST}:{listener.getsockname()[1]}{path}")
+        say(f"sqmd: serving MCP at http://{HOST}:{listener.getsockname()[1]}{path}")
         _follow(service)
         serve(app, listener)
     _end(0)
@@ -83,7 +82,7 @@ def _follow(service: Service) -> None:
     def work() -> None:
         from sqmd.watch import following
 
-        with following(service, lambda message: _say(f"sqmd: {message}")):
+        with following(service, lambda message: say(f"sqmd: {message}")):
             threading.Event().wait()
 
     threading.Thread(target=work, name="following", daemon=True).start()
@@ -125,28 +124,6 @@ class _Lines(io.TextIOBase):
         if self._after_first is not None:
             after, self._after_first = self._after_first, None
             after()
-
-
-def _say(message: str) -> None:
-    from sqmd.escaping import one_line
-
-    try:
-        sys.stderr.write(f"{one_line(message)}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass
-
-
-def _log_to_stderr() -> None:
-    """Only our own loggers speak: libraries log what they handle. What no thread catches is told by its kind."""
-    threading.excepthook = lambda failed: _say(f"sqmd: a thread ended: {failed.exc_type.__name__}")
-    logging.raiseExceptions = False
-    logging.getLogger().addHandler(logging.NullHandler())
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-    logger = logging.getLogger("sqmd")
-    logger.addHandler(handler)
-    logger.propagate = False
 
 
 def _watch_signals() -> None:

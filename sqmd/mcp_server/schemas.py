@@ -42,6 +42,14 @@ def record(properties: dict[str, Schema], required: tuple[str, ...] = (), descri
     return {**schema, "required": list(required)} if required else schema
 
 
+def with_default(schema: Schema, name: str, value: Any) -> Schema:
+    """The same, where the property `name`, if there is one, has this default."""
+    properties = {each: dict(about) for each, about in schema["properties"].items()}
+    if name in properties:
+        properties[name]["default"] = value
+    return {**schema, "properties": properties}
+
+
 _NOTE = {"note": text("Something to know about this answer.")}
 _TRUNCATED = {"truncated": flag("Not everything fitted into one reply; the note says how to get the rest.")}
 
@@ -50,7 +58,7 @@ MAX_PAGE = 200
 SEARCH_INPUT = record(
     {
         "query": text("What you look for: a question, or words that the passage would hold."),
-        "top_k": {**whole("How many passages at most."), "minimum": 1, "maximum": MAX_TOP_K, "default": 10},
+        "top_k": {**whole("How many passages at most."), "minimum": 1, "maximum": MAX_TOP_K},
         "mode": {
             **text("hybrid: by words and by meaning. fts: by words alone. vector: by meaning alone."),
             "enum": list(MODES),
@@ -80,7 +88,7 @@ LIST_INPUT = record(
 TRIGGER_INPUT = record(
     {
         "paths": many(text(), "Files or folders inside the watched folders; all of these otherwise."),
-        "force": flag("Read and embed again what did not change. Takes long, and is hardly ever needed."),
+        "force": flag("Read and embed again what did not change. Takes long; needed where another model was chosen."),
     }
 )
 NO_INPUT = record({})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from sqmd.config_values import absolute
 from sqmd.errors import InvalidInput, NotIndexed, SqmdError
 from sqmd.escaping import visible
 from sqmd.mcp_server import documents, schemas
@@ -17,10 +18,13 @@ from sqmd.mcp_server.arguments import Arguments
 from sqmd.mcp_server.bounds import REPLY_BYTES, beginning, cut, fit, leading, size
 from sqmd.mcp_server.schemas import Schema
 from sqmd.search.results import MAX_TOP_K, MODES, Mode, Result
+from sqmd.sections import outline, part_of
+from sqmd.times import written
 
 if TYPE_CHECKING:
     from sqmd.ingest.parse import Document
-    from sqmd.service import Job, Service
+    from sqmd.jobs import Job
+    from sqmd.service import Service
     from sqmd.store.schema import FileRow
 
 Json = dict[str, Any]
@@ -29,7 +33,8 @@ _CONTEXT_BYTES = 13_000  # of a reply, where there is a context; the passages th
 _CONTEXT_TOKENS = (4_000, 3_000, 2_000, 1_000, 500, 250)  # tried until it fits, as tokens may be of any size
 _OUTLINE_BYTES = 6_000
 _ERROR_BYTES = 6_000
-_ECHO_BYTES = 600  # of a query, a heading
+_ECHO_BYTES = 600  # of a query, a heading, a reason
+_PATH_BYTES = 6_000  # any path of 4,096 bytes goes in, but one with hundreds of quotes or controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ def _get_document(service: Service, given: Arguments) -> Json:
 
     row = documents.find(service, given.required("file_path"))
     document = parse(service.raw(row.file_id))
-    part = documents.part_of(document, given.string("section").strip())
+    part = part_of(document, given.string("section").strip())
     reply: Json = {
         **_file(row),
         "line_start": part.line_start,
@@ -97,18 +102,20 @@ def _list_documents(service: Service, given: Arguments) -> Json:
     wanted = documents.prefixes(service, given.string("path_prefix").strip())
     limit = given.whole("limit", 50, schemas.MAX_PAGE)
     after = _place(given.string("cursor").strip())
-    rows = [row for row in service.files() if row.file_path.startswith(wanted)]
-    rest = [row for row in rows if row.file_path > after]
-    reply: Json = {"documents": [], "total": len(rows)}
-    longest = max((size(_cursor(row.file_path)) for row in rest[:limit]), default=0)
-    reply["documents"] = leading([_file(row) for row in rest[:limit]], REPLY_BYTES - size(reply) - longest)
-    if len(reply["documents"]) < len(rest):
-        reply["next_cursor"] = _cursor(reply["documents"][-1]["file_path"])
+    paths = [path for path in service.paths() if path.startswith(wanted)]
+    rest = [path for path in paths if path > after]
+    reply: Json = {"documents": [], "total": len(paths)}
+    longest = max((size(_cursor(path)) for path in rest[:limit]), default=0)
+    rows = service.files_at(rest[:limit])
+    reply["documents"] = leading(map(_file, rows), REPLY_BYTES - size(reply) - longest)
+    shown = len(reply["documents"])
+    if 0 < shown < len(rest):
+        reply["next_cursor"] = _cursor(rows[shown - 1].file_path)
     return _noted(reply, _under_way(service))
 
 
 def _trigger(service: Service, given: Arguments) -> Json:
-    paths = [Path(path).expanduser() for path in given.strings("paths")]
+    paths = list(map(_absolute, given.strings("paths")))
     job = service.trigger(paths or None, force=given.flag("force"))
     return {"job_id": job.job_id, "status": "queued", "note": "get_index_status tells how far it is."}
 
@@ -121,20 +128,24 @@ def _status(service: Service, _: Arguments) -> Json:
         "chunkCount": status.chunks,
         "vectorCount": status.vectors,
         "watcherRunning": status.watching,
-        "dbPath": status.db_path,
-        "watchDirs": leading([str(folder) for folder in status.watch_dirs], _ERROR_BYTES),
-        "embedder": status.embedder,
+        "dbPath": cut(status.db_path, _PATH_BYTES),
+        "watchDirs": leading([cut(str(folder), _PATH_BYTES) for folder in status.watch_dirs], _ERROR_BYTES),
+        "embedder": cut(status.embedder, _ECHO_BYTES),
         "errorCount": len(status.errors),
         "errors": leading(
-            [{"file_path": path, "reason": visible(reason)} for path, reason in status.errors], _ERROR_BYTES
+            (
+                {"file_path": cut(path, _PATH_BYTES), "reason": cut(visible(reason), _ECHO_BYTES)}
+                for path, reason in status.errors
+            ),
+            _ERROR_BYTES,
         ),
     }
     if status.last_index is not None:
-        reply["lastIndex"] = _utc(status.last_index)
-    job = service.latest_job()
+        reply["lastIndex"] = written(status.last_index)
+    job = service.jobs.latest()
     if job is not None:
         reply["job"] = _job(job)
-    return _noted(reply, _under_way(service), "" if status.indexed or job else str(NotIndexed()))
+    return _noted(reply, _under_way(service), "" if status.indexed or job else str(NotIndexed()), _missing(service))
 
 
 TOOLS: dict[str, Tool] = {
@@ -180,14 +191,27 @@ TOOLS: dict[str, Tool] = {
 
 
 def error_text(error: SqmdError, service: Service | None) -> str:
-    """What an agent is told of an error; of a missing index, that it is being made."""
+    """What an agent is told of an error, in a bounded length; of a missing index, that it is being made."""
+    return cut(_error_text(error, service), _ERROR_BYTES)
+
+
+def _error_text(error: SqmdError, service: Service | None) -> str:
     if isinstance(error, NotIndexed) and service is not None:
-        job = service.latest_job()
+        job = service.jobs.latest()
         if job is not None and job.status in ("queued", "running"):
             return "The first index is being made at this moment: ask again in a few seconds."
         if job is not None and job.failure:
             return f"There is no index yet, and making it failed: {visible(job.failure)}"
+        if missing := _missing(service):
+            return f"There is no index yet. {missing}"
     return visible(str(error))
+
+
+def _missing(service: Service) -> str:
+    """Which of the folders to index are not there, for whoever has a typing error in them."""
+    gone = [visible(str(folder)) for folder in service.config.paths.watch_dirs if not os.path.exists(folder)]
+    listed = ", ".join(leading([cut(each, _PATH_BYTES) for each in gone], _ERROR_BYTES // 2))
+    return f"Not there: {listed} (paths.watch_dirs, or SQMD_PATHS__WATCH_DIRS)." if gone else ""
 
 
 def _passage(result: Result) -> Json:
@@ -195,16 +219,17 @@ def _passage(result: Result) -> Json:
     shown: Json = {name: getattr(result, name) for name in names}
     for name in ("heading_text", "heading_path"):
         shown[name] = cut(visible(shown[name]), _ECHO_BYTES)
+    shown["file_path"] = cut(shown["file_path"], _PATH_BYTES)
     return {**shown, "text_raw": visible(result.text_raw), "score": round(result.score, 6)}
 
 
 def _file(row: FileRow) -> Json:
     return {
         "file_id": row.file_id,
-        "file_path": row.file_path,
+        "file_path": cut(row.file_path, _PATH_BYTES),
         "file_hash": row.file_hash,
         "chunk_count": row.chunk_count,
-        "indexed_at": _utc(row.indexed_at),
+        "indexed_at": written(row.indexed_at),
         "status": row.status,
     }
 
@@ -215,12 +240,12 @@ def _job(job: Job) -> Json:
     if job.summary is not None:
         counts = {name: getattr(job.summary, name) for name in ("indexed", "skipped", "moved", "removed")}
         shown |= {**counts, "errors": len(job.summary.failed)}
-    return {**shown, "failure": visible(job.failure)} if job.failure else shown
+    return {**shown, "failure": cut(visible(job.failure), _ECHO_BYTES)} if job.failure else shown
 
 
 def _under_way(service: Service) -> str:
     """What is to be known about a run that goes on meanwhile."""
-    job = service.current_job()
+    job = service.jobs.current()
     if job is None:
         return ""
     step, done, total = job.progress
@@ -242,7 +267,7 @@ def _outline(document: Document) -> list[Json]:
     """The sections, as many as have room."""
     entries: Iterator[Json] = (
         {"heading_path": cut(heading, _ECHO_BYTES), "line_start": first, "line_end": last}
-        for heading, first, last in documents.outline(document)
+        for heading, first, last in outline(document)
     )
     return leading(entries, _OUTLINE_BYTES)
 
@@ -262,8 +287,11 @@ def _lines_within(lines: tuple[str, ...], first: int, room: int) -> tuple[str, i
     return fitting, taken, f"There is more: ask for section {first + taken}-{last}, or for a heading path."
 
 
-def _utc(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def _absolute(path: str) -> Path:
+    try:
+        return absolute(path)
+    except ValueError as error:
+        raise InvalidInput("paths", f"{path} {error}.") from None
 
 
 def _cursor(path: str) -> str:

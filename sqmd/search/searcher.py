@@ -19,6 +19,7 @@ _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, as what a terminal
 
 NO_MEANING = "The model reads nothing in this query: it was searched by words only."
 WORDS_ONLY = "Vectors cannot be computed at present: it was searched by words only."
+NOT_RERANKED = "The cross-encoder cannot be used at present: nothing was reranked."
 
 
 class Reranker(Protocol):
@@ -26,6 +27,8 @@ class Reranker(Protocol):
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """How well each text answers the query; comparable within one call. EmbedderDown."""
+
+    def close(self) -> None: ...
 
 
 class Searcher:
@@ -60,7 +63,10 @@ class Searcher:
         # A chunk may have gone between the two reads.
         results = [Result.of(rows[chunk_id], score) for chunk_id, score in kept if chunk_id in rows]
         if rerank and results:
-            results = self._reranked(query, results)
+            try:
+                results = self._reranked(query, results)
+            except EmbedderDown:
+                note = f"{note} {NOT_RERANKED}".lstrip()
         seconds = time.perf_counter() - began
         return Answer(query, mode, tuple(results[:top_k]), seconds * 1e3, note)
 

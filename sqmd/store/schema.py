@@ -29,13 +29,17 @@ class Stamp:
     def of(cls, schema: pa.Schema) -> Stamp | None:
         """The stamp of a table; None where there is none that can be read."""
         try:
-            return cls(**json.loads((schema.metadata or {})[_KEY]))
+            kept = json.loads((schema.metadata or {})[_KEY])
+            return cls(kept["model"], kept["dimension"], kept["format"])  # what a later version adds is its own
         except (KeyError, TypeError, ValueError):
             return None
 
 
 class FileRow(NamedTuple):
-    """One file. `file_mtime` in nanoseconds, `file_size` in bytes, `indexed_at` in seconds since 1970."""
+    """One file. `file_mtime` in nanoseconds, `file_size` in bytes, `indexed_at` in seconds since 1970.
+
+    `chunking`: the settings that its chunks were made with.
+    """
 
     file_id: str
     file_path: str
@@ -46,6 +50,7 @@ class FileRow(NamedTuple):
     indexed_at: float
     status: Status
     error_msg: str = ""
+    chunking: str = ""
 
 
 class ChunkRow(NamedTuple):
@@ -91,8 +96,9 @@ _FILE_TYPES: dict[str, Any] = {
 
 
 def chunks(stamp: Stamp) -> pa.Schema:
-    """`vector` is null until it is filled in."""
+    """`vector` is null until it is filled in, and stays so where the model, which has `embedded` it, reads nothing."""
     fields = [pa.field(name, _CHUNK_TYPES.get(name, pa.string())) for name in ChunkRow._fields]
+    fields.append(pa.field("embedded", pa.bool_()))
     fields.append(pa.field("vector", pa.list_(pa.float32(), stamp.dimension)))
     return pa.schema(fields, metadata=stamp.metadata())
 

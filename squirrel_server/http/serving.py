@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from squirrel_server.http.app import create_app
@@ -21,6 +24,7 @@ from squirrel_server.http.json_log import log_config
 from squirrel_server.http.options import ServerOptions
 
 _GRACE_SECONDS = 10  # for requests that were under way when the end came
+_PARENT_SECONDS = 1  # between two looks at whether the parent of a worker is there
 _BACKLOG = 2_048
 _CONNECTIONS = 1_000  # of a process; beyond that 503 at once, so that file descriptors are left for the database
 
@@ -56,16 +60,28 @@ def serve(options: ServerOptions, listening: socket.socket, workers: int, certif
 
     With several workers each is a process of its own on the same socket, and one that dies is replaced.
     """
-    factory = partial(create_app, options)
     if workers == 1:
-        server = uvicorn.Server(configuration(factory, certificate))
+        server = uvicorn.Server(configuration(partial(create_app, options), certificate))
         with _quiet_end(server):
             server.run([listening])
         return
     with tempfile.TemporaryDirectory(prefix="squirrel-metrics-") as folder:
         # For the workers, which inherit it: this process counts nothing.
         os.putenv("PROMETHEUS_MULTIPROC_DIR", folder)
+        factory = partial(_of_worker, options, os.getpid())
         Multiprocess(configuration(factory, certificate, workers), [listening]).run()
+
+
+def _of_worker(options: ServerOptions, parent: int) -> FastAPI:
+    """The application of a worker, which ends when its parent does: one that was killed can tell it nothing."""
+
+    def outlive_nobody() -> None:
+        while os.getppid() == parent:
+            time.sleep(_PARENT_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=outlive_nobody, name="parent", daemon=True).start()
+    return create_app(options)
 
 
 def configuration(

@@ -78,7 +78,6 @@ HEAVY_OF_SQMD = (
     "mcp",
     "mdit_py_plugins",
     "onnxruntime",
-    "pathspec",
     "prometheus_client",
     "pyarrow",
     "pydantic",

@@ -18,6 +18,7 @@ class FakeEmbedder:
 
     def __init__(self, name: str = "fake", dimension: int = 128) -> None:
         self.name, self.dimension = name, dimension
+        self.max_tokens = 512
         self.embedded: list[str] = []
         self.down = False
 

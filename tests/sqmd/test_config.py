@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqmd.config import Config, load, template, write_template
+from sqmd.config_values import absolute
 from sqmd.errors import ConfigError
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -82,6 +83,19 @@ def test_the_flag_beats_the_variable_beats_the_home_file_beats_the_one_here(home
     assert loaded.config.api.port == 1
     assert loaded.origins["api.port"] == f"{flagged}:3"
     assert loaded.origins["api.host"] == "default"
+
+
+def test_a_file_here_of_another_program_or_for_a_server_of_an_agent_does_not_count(tmp_path: Path) -> None:
+    written(tmp_path / "here/config.yaml", "embeddings: {backend: ollama}")
+    assert load(None, {}).config.embeddings.backend == "ollama"
+    assert load(None, {}, here=False).file is None
+    for other in ("baseURL: https://example.com/\ntitle: x\n", "- a\n- b\n", "{{ template }}: :", " search: {}\n", ""):
+        written(tmp_path / "here/config.yaml", other)
+        assert load(None, {}).file is None
+    for ours in ("search:\n  rrf_q: 1", "x: 1\n'api': {port: 1}", "mcp : ["):
+        written(tmp_path / "here/config.yaml", ours)
+        with pytest.raises(ConfigError):
+            load(None, {})
 
 
 def test_files_are_not_mixed(home: Path, tmp_path: Path) -> None:
@@ -171,12 +185,11 @@ def test_no_variable_without_our_prefix_is_read() -> None:
 
 
 def test_paths_in_a_file_start_at_its_folder_and_tildes_are_expanded_everywhere(home: Path, tmp_path: Path) -> None:
-    text = "paths: {watch_dirs: [notes, ~/n, ~], db_path: ../db, model_cache_dir: ~/m}\nembeddings: {model: ~/bert}"
+    text = "paths: {watch_dirs: [notes, ~/n, ~], db_path: ../db, model_cache_dir: ~/m}"
     config = load(written(tmp_path / "folder/c.yaml", text), {}).config
     assert config.paths.watch_dirs == (tmp_path / "folder/notes", home / "n", home)
     assert config.paths.db_path == str(tmp_path / "db")
     assert config.paths.model_cache_dir == home / "m"
-    assert config.embeddings.model == str(home / "bert")
 
 
 def test_a_database_in_an_object_store_keeps_its_uri(tmp_path: Path) -> None:
@@ -196,9 +209,40 @@ def test_a_home_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert said == "2: paths.db_path starts with a home folder that cannot be found."
 
 
+def test_a_path_is_made_absolute_and_what_can_be_none_is_said(home: Path, tmp_path: Path) -> None:
+    assert absolute("~/a/../b") == home / "b" and absolute(Path("a/./b")) == Path.cwd() / "a/b"
+    assert absolute("../x", tmp_path / "a") == tmp_path / "x" and absolute("/x", tmp_path) == Path("/x").absolute()
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert absolute(tmp_path / "link/a") == tmp_path / "link/a"
+    for given_path in ("~nobody-of-this-name/x", "a\0b"):
+        with pytest.raises(ValueError, match=r"^(starts with a home folder that cannot be found|holds a NUL)"):
+            absolute(given_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there the folder that a program is in stays")
+def test_a_folder_that_is_gone_while_we_are_in_it_stops_nothing_but_what_starts_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "c.yaml", "paths: {watch_dirs: [notes]}")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load(path, {"SQMD_DB_PATH": "/db"}).config.paths.watch_dirs == (tmp_path / "notes",)
+    with pytest.raises(ConfigError, match=r"^SQMD_DB_PATH: paths.db_path is relative, and the folder that we are in"):
+        load(path, {"SQMD_DB_PATH": "db"})
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("watcher:\n  ignore_patterns: [ok, '!']\n", "2: watcher.ignore_patterns must be a rule as in a .gitignore, "),
+        ("watcher: {ignore_patterns: ['a[b']}\n", "1: watcher.ignore_patterns must be a rule as in a .gitignore, not"),
+        ("watcher: {ignore_patterns: [1]}\n", "1: watcher.ignore_patterns must be a rule as in a .gitignore; a number"),
+        ("watcher: {ignore_patterns: [' ']}\n", "1: watcher.ignore_patterns must be a rule as in a .gitignore."),
+        ("embeddings: {ollama_base_url: 'http://me:pass/word@host'}\n", "1: embeddings.ollama_base_url must be a URL"),
+        ("embeddings: {ollama_base_url: 'http://'}\n", "1: embeddings.ollama_base_url must be a URL that starts with"),
+        ("embeddings: {ollama_base_url: 'http://[::1'}\n", "1: embeddings.ollama_base_url must be a URL that starts"),
         ("search:\n  rrfk: 5\n", "2: search.rrfk: there is no such setting; did you mean rrf_k."),
         ("serach:\n  rrf_k: 5\n", "1: serach: there is no such setting; did you mean search."),
         ("\n1: {a: b}\n", "2: 1: there is no such setting; there are paths, embeddings, chunking, search, "),
@@ -296,3 +340,13 @@ def test_the_key_of_the_api_is_shown_nowhere(tmp_path: Path) -> None:
     assert loaded.config.api.api_key == "canary"
     assert ("api.api_key", "(set)") in [(name, value) for name, value, _ in loaded.rows()]
     assert "canary" not in repr(loaded) + str(list(loaded.rows()))
+
+
+@pytest.mark.parametrize("login", ["me:canary@", "canary@", "me:can@canary@", ":canary@"])
+def test_the_password_of_a_url_is_used_but_shown_nowhere(tmp_path: Path, login: str) -> None:
+    text = f"embeddings: {{ollama_base_url: 'http://{login}host:1/x@y'}}\npaths: {{db_path: 's3://{login}bucket/a@b'}}"
+    loaded = load(written(tmp_path / "c.yaml", text), {})
+    assert loaded.config.embeddings.ollama_base_url == f"http://{login}host:1/x@y"
+    shown = {name: value for name, value, _ in loaded.rows()}
+    assert shown["embeddings.ollama_base_url"] == "http://host:1/x@y"
+    assert shown["paths.db_path"] == "s3://bucket/a@b"

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from sqmd.config import Chunking, Watcher
 from sqmd.errors import EmbedderDown, IndexBusy, NoSuchPath
-from sqmd.indexer import Indexer, Silent, Summary, writer_lock
+from sqmd.indexer import Indexer, Silent, Summary
 from sqmd.store.database import Database
+from sqmd.store.lock import writer_lock
 from sqmd.store.schema import Stamp
 
 from .fakes import FakeEmbedder
@@ -222,7 +223,88 @@ def test_text_in_a_script_that_is_not_read_stays_without_a_vector_and_is_found(s
     scene.write("ja.md", "# 日本語\n\nこれは日本語の文章です。検索できますか。とても長い文章にしておきます。\n")
     scene.run()
     assert scene.database.counts() == (1, 1, 0) and scene.database.by_words("文章", 5)
+    scene.embedder.embedded.clear()
     scene.run()
+    assert scene.embedder.embedded == []  # what it reads nothing in is not handed to it again
+
+
+def test_a_root_by_way_of_another_folder_is_that_root(scene: Scene) -> None:
+    scene.write("b/tea.md")
+    gone = scene.write("b/gone.md", "# Gone\n\nThis one will be deleted before the second run.\n")
+    around = scene.notes / "a/../b"
+    (scene.notes / "a").mkdir()
+    scene.run(around)
+    gone.unlink()
+    (scene.notes / "b/tea.md").rename(scene.notes / "b/moved.md")
+    summary = scene.run(around)
+    assert (summary.moved, summary.removed) == (1, 1)
+    as_fresh(scene)
+
+
+def test_a_file_that_was_deleted_is_forgotten_when_it_is_named(scene: Scene) -> None:
+    path = scene.write("tea.md")
+    scene.write("car.md", "# Car\n\nThe automobile is blue and has four doors.\n")
+    scene.run()
+    path.unlink()
+    assert scene.run(path).removed == 1 and [Path(each).name for each in scene.database.paths()] == ["car.md"]
+    with pytest.raises(NoSuchPath):
+        scene.run(path)
+
+
+def test_other_settings_of_chunks_reach_every_file_and_keep_the_vectors_that_fit(scene: Scene) -> None:
+    paragraphs = "".join(f"Sentence number {i} of this long text.\n\n" for i in range(30))
+    scene.write("long.md", f"# Long\n\n{paragraphs}")
+    scene.write("tea.md")
+    scene.run()
+    scene.embedder.embedded.clear()
+    small = Indexer(scene.database, scene.embedder, Chunking(max_tokens=40), Watcher(), clock=lambda: 1.0)
+    assert (small.run([scene.notes]).indexed, small.run([scene.notes]).skipped) == (2, 2)
+    assert scene.database.counts()[1] > 5 and not any("Green tea" in text for text in scene.embedder.embedded)
+    assert max(map(scene.embedder.count_tokens, scene.embedder.embedded)) <= 40
+
+
+def test_a_folder_of_its_own_inside_another_keeps_its_files_when_the_other_is_run(scene: Scene) -> None:
+    rules = Watcher(ignore_patterns=("build/**",))
+    folders = [scene.notes, scene.notes / "build"]
+    scene.write("tea.md")
+    scene.write("build/car.md", "# Car\n\nThe automobile is blue and has four doors.\n")
+    indexer = Indexer(scene.database, scene.embedder, Chunking(), rules, anchors=folders)
+    for roots in (folders, folders[:1], folders[1:], [scene.notes / "build/car.md"]):
+        indexer.run(roots)
+        assert [Path(each).name for each in scene.database.paths()] == ["car.md", "tea.md"]
+    (scene.notes / "build/car.md").unlink()
+    assert indexer.run(folders).removed == 1
+
+
+def test_a_folder_whose_name_another_begins_with_is_not_in_it(scene: Scene) -> None:
+    scene.write("a/tea.md")
+    scene.write("ab/car.md", "# Car\n\nThe automobile is blue and has four doors.\n")
+    scene.run()
+    shutil.rmtree(scene.notes / "ab")
+    assert scene.run(scene.notes / "a").removed == 0 and scene.run().removed == 1
+
+
+def test_identical_files_in_a_renamed_folder_all_moved(scene: Scene) -> None:
+    for number in range(3):
+        scene.write(f"a/{number}.md")
+    scene.run()
+    (scene.notes / "a").rename(scene.notes / "b")
+    scene.embedder.embedded.clear()
+    summary = scene.run()
+    assert (summary.moved, summary.indexed, summary.removed) == (3, 0, 0) and scene.embedder.embedded == []
+    as_fresh(scene)
+
+
+def test_no_chunk_is_longer_than_the_model_reads_and_so_many_at_a_time_are_handed_to_it(scene: Scene) -> None:
+    scene.write("long.md", "# Long\n\n" + "".join(f"Sentence number {i} of this long text.\n\n" for i in range(80)))
+    scene.embedder.max_tokens = 40
+    sizes: list[int] = []
+    embed = scene.embedder.embed_documents
+    scene.embedder.embed_documents = lambda texts: sizes.append(len(texts)) or embed(texts)  # type: ignore[method-assign, func-returns-value]
+    indexer = Indexer(scene.database, scene.embedder, Chunking(), Watcher(), batch_size=3)
+    indexer.run([scene.notes])
+    assert max(map(scene.embedder.count_tokens, scene.embedder.embedded)) <= 40
+    assert len(scene.embedder.embedded) > 10 and set(sizes[:-1]) == {3} and sizes[-1] <= 3
 
 
 def test_a_second_writer_is_told_to_wait(scene: Scene) -> None:
@@ -253,7 +335,7 @@ def test_progress_counts_files_and_then_chunks(scene: Scene) -> None:
             told.append(("vectors", done, total))
 
     scene.run(progress=Told())
-    assert told == [("text", 0, 1), ("text", 1, 1), ("vectors", 2, 2)]
+    assert told == [("text", 0, 0), ("text", 0, 1), ("text", 1, 1), ("vectors", 2, 2)]
 
 
 NAMES = st.sampled_from(["a.md", "b.md", "x/a.md", "x/y/c.mdx", "d.txt"])

@@ -229,6 +229,14 @@ def test_the_real_tokenizer_never_counts_more_than_the_budget() -> None:
             assert 0 < embedder.count_tokens(context) <= budget
 
 
+def test_without_a_budget_it_is_four_thousand_tokens_of_the_companions_model() -> None:
+    results = [result("word " * 3_000, 1), result("word " * 3_000, 10), result("small", 20)]
+    with real_model() as real:
+        context = build_context(results)
+        assert context == build_context(results, max_tokens=4_000, count_tokens=real.count_tokens)
+        assert [each[2] for each in passages(context)] == [1, 20]
+
+
 def test_the_system_prompt_asks_for_sources_and_calls_the_excerpts_material() -> None:
     prompt = rag_system_prompt()
     assert "Source" in prompt and "Lines" in prompt and "no instruction" in prompt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
@@ -16,8 +17,10 @@ import pytest
 
 from sqmd import watch
 from sqmd.config import Config, Paths
-from sqmd.indexer import Summary, writer_lock
+from sqmd.errors import DatabaseUnavailable
+from sqmd.indexer import Summary
 from sqmd.service import Service
+from sqmd.store.lock import writer_lock
 from sqmd.watch import Watcher
 
 from .fakes import FakeEmbedder
@@ -284,7 +287,7 @@ def test_a_server_indexes_the_watched_folders_first_and_then_follows_them(tmp_pa
     scene.write("tea.md")
     said: list[str] = []
     with watch.following(scene.service, said.append):
-        job = scene.service.latest_job()
+        job = scene.service.jobs.latest()
         assert job is not None and scene.service.watching
         while job.status in ("queued", "running"):
             time.sleep(0.01)
@@ -299,7 +302,7 @@ def test_without_the_watcher_a_server_makes_the_first_index_and_no_other(tmp_pat
     for first in (True, False):
         service = Service(config, embedder=scene.embedder)
         with watch.following(service, pytest.fail):
-            job = service.latest_job()
+            job = service.jobs.latest()
             assert (job is not None) is first and not service.watching
             while job is not None and job.status in ("queued", "running"):
                 time.sleep(0.01)
@@ -340,7 +343,7 @@ def test_a_change_is_indexed_while_vectors_are_computed_that_take_long(scene: Sc
         job = scene.service.trigger()
         assert begun.wait(60)
         scene.write("new.md", "# New\n\nThe zebra arrived.\n")
-        while scene.asked[-1] != [scene.notes / "new.md"]:
+        while [scene.notes / "new.md"] not in scene.asked:
             time.sleep(0.01)
         go.set()  # one batch of several is done, and gives way
         scene.until(lambda: scene.holds("zebra"))
@@ -348,3 +351,144 @@ def test_a_change_is_indexed_while_vectors_are_computed_that_take_long(scene: Sc
             time.sleep(0.01)
         scene.until(lambda: scene.service.status().vectors == 301)
     assert job.summary is not None and job.summary.indexed == 300 and scene.said == []
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Path, int]]:
+    """Paths that a drive fails for, each with the error's number."""
+    failing: dict[Path, int] = {}
+    stat = os.stat
+
+    def failing_stat(path: Any, **options: Any) -> os.stat_result:
+        number = failing.get(Path(path)) if isinstance(path, str | os.PathLike) else None
+        if number is not None:
+            raise OSError(number, os.strerror(number))
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", failing_stat)
+    yield failing
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES, errno.ENOTCONN])
+def test_a_drive_that_fails_ends_no_watching(tmp_path: Path, failing: dict[Path, int], number: int) -> None:
+    scene = Scene(tmp_path)
+    scene.write("tea.md")
+    failing[scene.notes] = number
+    with scene.watching(poll_seconds=0.05) as watcher:
+        assert watcher.ready(30)
+        scene.until(lambda: bool(scene.said))
+        watch.begin(scene.service, pytest.fail)
+        failing.clear()
+        scene.until(lambda: bool(scene.runs) and scene.names() == ["tea.md"])
+    assert scene.said == [f"{scene.notes} is not there; it is watched as soon as it is."]
+    assert scene.service.jobs.latest() is None
+    scene.service.close()
+
+
+def told(*paths: Path) -> Callable[[Path, bool, threading.Event], Iterator[set[Path]]]:
+    """A system that tells these changes, and then nothing."""
+
+    def native(folder: Path, recursive: bool, stopped: threading.Event) -> Iterator[set[Path]]:
+        yield set(paths)
+        while not stopped.wait(0.02):
+            yield set()
+
+    return native
+
+
+def test_what_cannot_be_looked_at_below_a_folder_does_not_change_how_it_is_watched(
+    scene: Scene, failing: dict[Path, int]
+) -> None:
+    tea = scene.write("tea.md")
+    shut, inside = scene.notes / "shut", scene.notes / "shut/a.md"
+    failing |= {shut: errno.EACCES, inside: errno.EACCES}
+    with scene.watching(native=told(shut, inside, tea)) as watcher:
+        assert watcher.ready(30)
+        scene.until(lambda: bool(scene.runs) and scene.names() == ["tea.md"])
+    assert scene.said == []
+
+
+def test_a_mistake_in_what_tells_the_changes_does_not_end_the_watching(scene: Scene) -> None:
+    def mistaken(folder: Path, recursive: bool, stopped: threading.Event) -> Iterator[set[Path]]:
+        raise KeyError("the text of a document")
+        yield set()
+
+    with scene.watching(native=mistaken, poll_seconds=0.05) as watcher:
+        assert watcher.ready(30)
+        scene.write("tea.md")
+        scene.until(lambda: bool(scene.runs) and scene.names() == ["tea.md"])
+    assert [said.rpartition("(")[2] for said in scene.said] == ["KeyError)."]
+
+
+def test_where_the_index_cannot_tell_what_it_had_of_a_folder_that_went_all_is_looked_at(scene: Scene) -> None:
+    scene.write("deep/tea.md")
+    scene.service.index([scene.notes])
+
+    def away(prefix: str = "") -> list[str]:
+        raise DatabaseUnavailable("The database cannot be reached.")
+
+    scene.service.paths = away  # type: ignore[method-assign]
+    shutil.rmtree(scene.notes / "deep")
+    with scene.watching(native=told(scene.notes / "deep")) as watcher:
+        assert watcher.ready(30)
+        scene.until(lambda: bool(scene.runs) and scene.service.status().files == 0)
+    assert scene.said == []
+
+
+def test_rules_are_anchored_at_the_folder_of_watch_dirs_wherever_the_watching_begins(tmp_path: Path) -> None:
+    for poll in (False, True):
+        folder = tmp_path / str(poll)
+        folder.mkdir()
+        scene = Scene(folder, poll=poll)
+        watcher = replace(scene.service.config.watcher, ignore_patterns=("build/**", "/sub/out/"))
+        scene.service.config = replace(scene.service.config, watcher=watcher)
+        for name in ("sub/out/a.md", "sub/build/b.md", "build/c.md"):
+            scene.write(name)
+        with scene.watching(scene.notes / "sub", scene.notes / "build", rescan=True, poll_seconds=0.05) as watching:
+            assert watching.ready(30)
+            scene.until(lambda scene=scene: bool(scene.runs) and scene.names() == ["sub/build/b.md"])  # type: ignore[misc]
+            for name in ("sub/out/a.md", "sub/build/b.md", "build/c.md"):
+                scene.write(name, "# Zebra\n\nThe zebra arrived.\n")
+            scene.until(lambda scene=scene: scene.holds("zebra"))  # type: ignore[misc]
+            assert scene.names() == ["sub/build/b.md"]
+        scene.service.close()
+
+
+def test_a_folder_under_two_names_is_watched_and_indexed_once(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    alias = tmp_path / "alias"
+    alias.symlink_to(scene.notes, target_is_directory=True)
+    paths = replace(scene.service.config.paths, watch_dirs=(scene.notes, alias))
+    scene.service.config = replace(scene.service.config, paths=paths)
+    with scene.watching(scene.notes, alias, rescan=True) as watcher:
+        assert watcher.ready(30)
+        assert len([each for each in threading.enumerate() if each.name == "watching"]) == 2  # one fills in vectors
+        scene.write("tea.md")
+        scene.until(lambda: bool(scene.runs) and scene.service.status().files > 0)
+    assert scene.names() == ["tea.md"]
+    scene.service.close()
+
+
+def test_a_first_run_that_fails_is_said_and_tried_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_RETRY", 0.2)
+    scene.write("tea.md")
+    scene.embedder.down = True
+    said: list[str] = []
+    with watch.following(scene.service, said.append):
+        while not said:  # the run's own time limit ends what never happens
+            time.sleep(0.01)
+        scene.embedder.down = False
+        while scene.service.status().vectors == 0:
+            time.sleep(0.01)
+    assert said == ["The embedding server does not answer."]
+
+
+def test_an_index_that_is_deleted_meanwhile_is_made_whole_and_not_of_one_file(scene: Scene) -> None:
+    scene.write("tea.md")
+    scene.service.index([scene.notes])
+    with scene.watching() as watcher:
+        assert watcher.ready(30)
+        shutil.rmtree(scene.service.config.paths.db_path)
+        scene.write("new.md", "# New\n\nThe zebra arrived.\n")
+        scene.until(lambda: scene.names() == ["new.md", "tea.md"])

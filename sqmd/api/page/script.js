@@ -7,6 +7,7 @@ const TYPING_MS = 200; // so long nothing is typed before a search
 const RESULTS = 20;
 const SNIPPET = 300; // characters
 const LINES = 4000; // of a file, around the place, that are shown
+const PAGE = 1000; // files
 
 const find = (id) => document.getElementById(id);
 const query = find("query");
@@ -187,7 +188,8 @@ async function open(result, words) {
     return;
   }
   const lines = text.split("\n");
-  const from = Math.max(0, result.line_start - 1 - LINES / 2);
+  const at = Math.min(result.line_start, lines.length); // the file may have become shorter since
+  const from = Math.max(0, at - 1 - LINES / 2);
   const some = lines.slice(from, from + LINES);
   find("viewer-title").textContent = result.file_path;
   find("viewer-note").textContent =
@@ -206,8 +208,7 @@ async function open(result, words) {
   });
   find("lines").replaceChildren(...rows);
   viewer.showModal();
-  const here = rows[Math.min(result.line_start - 1 - from, rows.length - 1)];
-  here.scrollIntoView({ block: "center" });
+  rows[at - 1 - from].scrollIntoView({ block: "center" });
   find("lines").focus({ preventScroll: true });
 }
 
@@ -250,7 +251,6 @@ find("search-form").addEventListener("submit", (event) => {
 // The index.
 
 let vectorsBefore = null;
-let filesBefore = null;
 let looking = 0;
 
 async function look() {
@@ -301,10 +301,6 @@ function showIndex(status, jobs) {
   // Said again only when it differs: screen readers read it out.
   if (find("state").textContent !== said) find("state").textContent = said;
   find("update").disabled = Boolean(job);
-  if (status.fileCount !== filesBefore) {
-    filesBefore = status.fileCount;
-    listFolders();
-  }
   return Boolean(job) || growing;
 }
 
@@ -312,10 +308,19 @@ function count(number, what) {
   return `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 }
 
+// All folders of the index, page by page, whenever somebody is about to choose one.
+let listing = false;
+
 async function listFolders() {
+  if (listing) return;
+  listing = true;
   try {
-    const { documents } = await (await ask("/documents?limit=1000")).json();
-    const folders = new Set(documents.map((each) => each.file_path.replace(/[^/\\]*$/, "")));
+    const folders = new Set();
+    for (let offset = 0, total = 1; offset < total; offset += PAGE) {
+      const page = await (await ask(`/documents?limit=${PAGE}&offset=${offset}`)).json();
+      total = page.total;
+      for (const each of page.documents) folders.add(each.file_path.replace(/[^/\\]*$/, ""));
+    }
     const options = [...folders].sort().map((path) => {
       const option = element("option", "");
       option.value = path;
@@ -324,8 +329,11 @@ async function listFolders() {
     find("folders").replaceChildren(...options);
   } catch {
     // Without them a folder is typed.
+  } finally {
+    listing = false;
   }
 }
+folder.addEventListener("focus", listFolders);
 
 find("update").addEventListener("click", async () => {
   try {

@@ -29,6 +29,8 @@ class FakeReranker:
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         return [-float(len(text)) for text in texts]
 
+    def close(self) -> None: ...
+
 
 @dataclass
 class Running:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 
+from sqmd.api import admission
 from sqmd.api.bodies import MAX_BODY_BYTES
 from sqmd.api.hosts import Hosts
 from tests.sqmd.api.running import Running, config_for, running
@@ -109,6 +111,17 @@ def test_other_sites_pages_are_not_answered(web: httpx.Client, site: str) -> Non
         assert web.get("/api/v1/documents", headers={"Sec-Fetch-Site": own}).status_code == 200
 
 
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", ""])
+def test_pages_of_other_origins_are_not_answered_where_a_browser_does_not_tell_the_site(
+    web: httpx.Client, origin: str
+) -> None:
+    for method, path in (("GET", "search?q=x"), ("POST", "index/trigger")):
+        answer = web.request(method, f"/api/v1/{path}", headers={"Origin": origin})
+        assert (answer.status_code, answer.json()["error"]) == (403, "cross_site")
+    own = {"Origin": str(web.base_url).rstrip("/")}
+    assert web.get("/api/v1/documents", headers=own).status_code == 200
+
+
 def test_no_other_origin_is_given_leave(web: httpx.Client) -> None:
     asks = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     for method in ("OPTIONS", "GET", "POST"):
@@ -139,6 +152,24 @@ def test_a_body_has_a_limit_whatever_it_says(server: Running, web: httpx.Client)
     assert web.post("/api/v1/search", content=iter([big]), headers=headers).status_code == 413
     head = b"POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     assert sent(server, head + b"Content-Length: %d\r\n\r\n" % 10**15).split(b" ")[1] == b"413"
+
+
+def test_beyond_so_many_requests_under_way_the_answer_is_503_in_the_one_shape(
+    own: Running, own_web: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MOST_REQUESTS", 3)
+    head = b"POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
+    with ExitStack() as opened:
+        waiting = [opened.enter_context(socket.create_connection(("127.0.0.1", own.port))) for _ in range(3)]
+        for each in waiting:
+            each.sendall(head + b"Expect: 100-continue\r\n\r\n")
+            assert each.recv(100).startswith(b"HTTP/1.1 100 ")  # its body is waited for
+        refused = own_web.get("/api/v1/health")
+        assert (refused.status_code, refused.json()["error"]) == (503, "overloaded")
+        assert own_web.get("/api/v1/health", headers={"Host": "evil.example"}).status_code == 400
+        waiting[0].sendall(b'{"q":"x"}')
+        assert waiting[0].recv(1_000).startswith(b"HTTP/1.1 200 ")
+        assert own_web.get("/api/v1/health").status_code == 200
 
 
 def test_a_query_of_10000_characters_fits_however_it_is_escaped(web: httpx.Client) -> None:

@@ -48,10 +48,11 @@ def test_one_folder_may_be_named_and_read_again(own_web: httpx.Client, notes: Pa
 
 
 def test_jobs_are_listed_the_latest_first(own_web: httpx.Client) -> None:
-    ids = [own_web.post("/api/v1/index/trigger").json()["job_id"] for _ in range(3)]
+    ids = []
+    for _ in range(3):
+        ids.append(own_web.post("/api/v1/index/trigger").json()["job_id"])
+        finished(own_web, ids[-1])
     assert [each["job_id"] for each in own_web.get("/api/v1/index/jobs").json()["jobs"]] == ids[::-1]
-    for job_id in ids:
-        finished(own_web, job_id)
 
 
 def test_nothing_outside_of_the_folders_is_indexed(own_web: httpx.Client, notes: Path, tmp_path: Path) -> None:
@@ -78,15 +79,16 @@ def test_a_job_that_fails_says_why(own_web: httpx.Client, notes: Path) -> None:
 
 
 def test_a_job_that_breaks_is_not_running_for_ever(
-    own: Running, own_web: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    own: Running, own_web: httpx.Client, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("canary")
 
-    monkeypatch.setattr("threading.excepthook", lambda _: None)
-    monkeypatch.setattr(own.service, "index", broken)
+    capfd.readouterr()
+    monkeypatch.setattr(own.service.jobs, "_index", broken)
     job = finished(own_web, own_web.post("/api/v1/index/trigger").json()["job_id"])
     assert job["status"] == "failed" and "canary" not in job["message"]
+    assert "canary" not in "".join(capfd.readouterr())
 
 
 def test_an_unknown_job_is_not_there(web: httpx.Client) -> None:

@@ -147,6 +147,38 @@ def test_a_place_far_down_in_a_long_file_is_in_sight(window: Browser, tmp_path: 
         assert "of 12004 are shown" in window.script("return document.getElementById('viewer-note').textContent")
 
 
+def test_a_file_that_became_shorter_than_the_place_is_shown_at_its_end(window: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    path = folder / "long.md"
+    path.write_text("# Long\n" + "\n" * 9_000 + "## Needle\n\nwalrus\n", "utf-8")
+    with running(config_for(folder)) as own:
+        own.service.index([folder])
+        window.open(own.address)
+        search(window, "walrus")
+        for left in ("# Long\n\nThe rest is gone.\n", ""):
+            path.write_text(left, "utf-8")
+            window.script("document.querySelector('#results button').click()")
+            window.until("return document.querySelector('dialog[open] .line') && document.activeElement.id === 'lines'")
+            assert window.script("return document.querySelectorAll('.line').length") == left.count("\n") + 1
+            window.press("Escape")
+            window.until("return !document.querySelector('dialog[open] .line')")
+
+
+def test_folders_are_those_of_all_files_however_many(
+    window: Browser, own: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = own.service.files()[0]
+    paths = [f"/notes/{number // 100:02}/{number}.md" for number in range(2_050)]
+    monkeypatch.setattr(own.service, "paths", lambda: paths)
+    monkeypatch.setattr(own.service, "files_at", lambda some: [row._replace(file_path=path) for path in some])
+    window.open(own.address)
+    window.press("Tab", "Tab")
+    window.until("return document.querySelector('#folders option')")
+    folders = window.script("return [...document.querySelectorAll('#folders option')].map((each) => each.value)")
+    assert folders == [f"/notes/{number:02}/" for number in range(21)]
+
+
 def test_it_is_used_with_the_keyboard_alone(window: Browser, server: Running) -> None:
     window.open(server.address)
     search(window, "garden")
@@ -184,11 +216,11 @@ def test_what_has_the_focus_is_outlined(window: Browser, server: Running) -> Non
 def test_a_folder_narrows_the_search(window: Browser, server: Running) -> None:
     window.open(server.address)
     assert len(search(window, "garden symbol note")) > 2
+    window.press("Tab", "Tab")
+    assert window.script(FOCUS) == "folder"
     window.until("return document.querySelector('#folders option')")
     folders = window.script("return [...document.querySelectorAll('#folders option')].map((each) => each.value)")
     (work,) = [each for each in folders if each.endswith("work/")]
-    window.press("Tab", "Tab")
-    assert window.script(FOCUS) == "folder"
     window.type(work)
     window.until("return document.querySelectorAll('#results button').length === 2")
     assert all(work in card for card in window.script(CARDS))

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from prometheus_client.parser import text_string_to_metric_families
 
+from sqmd.api.health import LastAnswer, states
 from sqmd.api.metrics import prefers_text
+from sqmd.config import Embeddings
+from sqmd.service import Service
 from tests.sqmd.api.running import Running, config_for, running
+from tests.sqmd.fakes import FakeEmbedder
 
 PROMETHEUS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
 
@@ -23,10 +32,67 @@ def test_health_tells_how_the_parts_are(own: Running, own_web: httpx.Client) -> 
     assert own_web.get("/api/v1/health").json()["watcher"] == "running"
 
 
-def test_health_tells_of_an_embedder_that_is_down(own: Running, own_web: httpx.Client) -> None:
-    own.service.embedder.down = True  # type: ignore[attr-defined]
-    found = own_web.get("/api/v1/health").json()
-    assert (found["status"], found["embedder"]) == ("degraded", "embedder_down")
+def test_health_tells_what_the_last_search_by_meaning_found_of_the_embedder(
+    own: Running, own_web: httpx.Client
+) -> None:
+    def embedder_after(mode: str, query: str = "tomatoes", *, down: bool) -> tuple[str, str]:
+        own.service.embedder.down = down  # type: ignore[attr-defined]
+        own_web.get("/api/v1/search", params={"q": query, "mode": mode})
+        found = own_web.get("/api/v1/health").json()
+        return found["status"], found["embedder"]
+
+    for mode in ("hybrid", "vector"):
+        assert embedder_after(mode, down=True) == ("degraded", "embedder_down")
+        assert embedder_after("fts", down=False) == ("degraded", "embedder_down")  # which asked it nothing
+        assert embedder_after(mode, "京都の庭", down=False) == ("degraded", "embedder_down")  # nor did this
+        assert embedder_after(mode, down=False) == ("ok", "ok")
+
+
+class Hanging(FakeEmbedder):
+    """Computes no vector of a query until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Semaphore(0)
+        self.go = threading.Event()
+
+    def embed_query(self, text: str) -> NDArray[np.float32] | None:
+        self.asked.release()
+        assert self.go.wait(60)
+        return super().embed_query(text)
+
+
+def test_an_embedder_that_hangs_keeps_searches_by_meaning_waiting_and_nothing_else(notes: Path) -> None:
+    embedder = Hanging()
+    with (
+        running(config_for(notes), embedder) as own,
+        own.client() as web,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        own.service.index([notes])
+        try:
+            searches = [pool.submit(web.get, "/api/v1/search?q=tomatoes") for _ in range(8)]
+            for _ in searches:
+                assert embedder.asked.acquire(timeout=60)
+            for path in ("health", "documents", "index/status", "index/jobs", "metrics"):
+                assert web.get(f"/api/v1/{path}").status_code == 200
+            assert web.get("/api/v1/health").json()["embedder"] == "ok"
+            assert not any(each.done() for each in searches)
+        finally:
+            embedder.go.set()
+        assert {each.result().status_code for each in searches} == {200}
+
+
+def test_health_neither_loads_nor_asks_what_computes_vectors(notes: Path) -> None:
+    with running(config_for(notes), Hanging()) as own, own.client() as web:
+        assert web.get("/api/v1/health").json()["embedder"] == "ok"
+        assert not own.service.embedder.asked.acquire(blocking=False)  # type: ignore[attr-defined]
+
+
+def test_health_tells_of_a_model_that_does_not_exist(notes: Path) -> None:
+    config = replace(config_for(notes), embeddings=Embeddings(model="no/such"))
+    found = states(Service(config), LastAnswer())
+    assert (found["status"], found["embedder"]) == ("degraded", "config")
 
 
 def test_health_tells_of_a_damaged_database(own: Running, own_web: httpx.Client) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sqmd.cli.exits import Exit
-from sqmd.indexer import writer_lock
+from sqmd.store.lock import writer_lock
 from tests.sqmd.fakes import FakeEmbedder
 
 from .conftest import Run
@@ -72,3 +74,17 @@ def test_a_folder_that_is_not_there_is_one_line(run: Run, home: Path) -> None:
 
 def test_watch_and_json_exclude_each_other(run: Run, notes: Path) -> None:
     assert run("index", "--watch", "--json").code == Exit.USAGE
+
+
+@pytest.mark.parametrize("path", ["~nobody-here/x", "~nobody-here"])
+def test_a_path_that_names_nothing_is_one_line(run: Run, home: Path, path: str) -> None:
+    ran = run("index", "--path", path, "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (Exit.USAGE, "invalid_input")
+    assert ran.err.startswith("--path ") and ran.err.count("\n") == 1
+
+
+def test_a_path_is_the_same_however_it_is_written(run: Run, notes: Path) -> None:
+    assert run("index", "--path", notes).out.startswith("2 indexed")
+    for path in ("../home/notes", f"{notes}/deep/..", "~/notes/", notes / "deep/../tea.md", "~/notes/./deep"):
+        assert "0 indexed, " in run("index", "--path", path).out
+    assert run("status", "--json").json["files"] == 2

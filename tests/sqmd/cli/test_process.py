@@ -131,6 +131,34 @@ def test_ctrl_c_while_a_server_starts_ends_it_without_a_traceback(
         assert process.returncode in (0, Exit.INTERRUPTED) and b"Traceback" not in said, (moment, said)
 
 
+@pytest.mark.parametrize(
+    "command", [("serve", "--port", "0"), ("mcp", "--transport", "http", "--port", "0"), ("index",)]
+)
+def test_a_bug_that_ends_a_thread_is_told_by_kind_and_place(
+    environment: dict[str, str], notes: Path, command: tuple[str, ...]
+) -> None:
+    program = (
+        "import threading; from sqmd.cli import main; from sqmd.service import Service\n"
+        "def broken(): raise ZeroDivisionError('canary')\n"
+        "made = Service.__init__\n"
+        "def make(*args, **options):\n"
+        "    threading.Thread(target=broken).start()\n"
+        "    made(*args, **options)\n"
+        "Service.__init__ = make\nmain()\n"
+    )
+    begun = [sys.executable, "-c", program, *command]
+    with subprocess.Popen(begun, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = ""
+        while "ZeroDivisionError" not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        process.kill()
+        said += process.stderr.read()
+    assert "ZeroDivisionError at <string>:2" in said and "canary" not in said and "Traceback" not in said
+
+
 def test_an_old_console_sees_escapes_and_nothing_crashes(environment: dict[str, str], run: Run, notes: Path) -> None:
     (notes / "cafe.md").write_text("# Café ☕\n\nThe zebra drinks.\n", "utf-8")
     assert run("index").code == 0

@@ -10,6 +10,7 @@ from sqmd.cli.exits import Exit
 from sqmd.cli.search import _MODES
 from sqmd.search.results import MODES
 
+from ..fakes import FakeEmbedder
 from .conftest import Run
 
 
@@ -51,6 +52,17 @@ def test_no_query_is_an_error(run: Run, indexed: Path, query: str) -> None:
 def test_what_is_out_of_bounds_is_one_line(run: Run, indexed: Path, args: tuple[str, str]) -> None:
     ran = run("search", "tea", *args, "--json")
     assert ran.code == Exit.USAGE and ran.json["error"]["code"] == "usage" and ran.err.count("\n") == 1
+
+
+def test_while_vectors_are_missing_a_search_by_meaning_says_so(run: Run, indexed: Path, embedder: FakeEmbedder) -> None:
+    (indexed / "new.md").write_text("# New\n\nThe zebra arrived by ship.\n", "utf-8")
+    assert run("search", "tea").err == ""
+    embedder.down = True
+    assert run("index").code != 0
+    embedder.down = False
+    for mode in ("hybrid", "vector"):
+        assert run("search", "tea", "--mode", mode).err.startswith("1 passages have no vector yet")
+    assert run("search", "tea", "--mode", "fts").err == ""
 
 
 @pytest.mark.parametrize("command", ["search", "context"])

@@ -74,6 +74,9 @@ def test_every_command_takes_a_file_and_says_in_one_line_what_is_wrong_with_it(
         assert ran.code == Exit.USAGE and ran.err.startswith(f"{path}:2: search.rrf_q") and ran.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("args", [("config", "--force"), ("config", "--init", "x", "--show"), ("nonsense",), ()])
+@pytest.mark.parametrize(
+    "args",
+    [("config", "--force"), ("config", "--init", "--force"), ("config", "--init", "x", "--show"), ("nonsense",), ()],
+)
 def test_wrong_usage_is_told(run: Run, args: tuple[str, ...]) -> None:
     assert run(*args).code == Exit.USAGE

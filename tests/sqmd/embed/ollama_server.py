@@ -34,6 +34,7 @@ class Ollama:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 ollama.asked.append(body)
+                ollama.headers.append(dict(self.headers))
                 status, answer = ollama.answer(self.path, body)
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")

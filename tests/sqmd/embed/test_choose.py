@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sqmd.config import Config, Embeddings, Paths
+from sqmd.config import Config, Embeddings, Paths, load
 from sqmd.embed import catalog, choose
 from sqmd.embed.local import OnnxEmbedder
 from sqmd.embed.ollama import OllamaEmbedder
@@ -68,6 +68,14 @@ def test_a_model_that_is_not_known_is_one_line_with_those_that_are(tmp_path: Pat
         "embeddings.model is text-embedding-3, which is not known here; known are companion, gte-small, "
         "all-MiniLM-L6-v2, nomic-ai/nomic-embed-text-v1.5, BAAI/bge-m3."
     )
+
+
+@pytest.mark.parametrize("name", ["~/bert", "./bert", "/bert"])
+def test_a_folder_is_no_model_and_is_named_as_it_was_written(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(f"embeddings: {{model: {name}}}", "utf-8")
+    with pytest.raises(ConfigError, match=f"embeddings.model is {name}, which is not known here"):
+        choose.make(load(path, {}).config)
 
 
 def test_ollama_is_asked_for_any_model_but_has_to_be_told_which(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import socket
@@ -113,6 +114,34 @@ def test_a_server_that_is_down_is_one_sentence() -> None:
     with pytest.raises(EmbedderDown):
         _ = embedder.dimension
     embedder.close()
+
+
+def test_a_login_is_sent_and_no_message_shows_it(ollama: Ollama) -> None:
+    embedder = OllamaEmbedder(ollama.base.replace("://", "://me:s3cret@"), "small", batch_size=4)
+    assert embedder.embed_query("oat milk") is not None
+    assert ollama.headers[-1]["Authorization"] == "Basic " + base64.b64encode(b"me:s3cret").decode()
+    said = []
+    for reply in ((404, b""), (500, b""), (200, b"{}"), (400, b"")):
+        ollama.reply = lambda _, reply=reply: reply  # type: ignore[misc]
+        said.append(failure(embedder))
+    embedder.close()
+    said.append(failure(embedder))
+    for address in ("http://me:s3cret@127.0.0.1:1", "http://me:s3cret@host:port", "ftp://me:s3cret@host"):
+        embedder = OllamaEmbedder(address, "small", batch_size=4)
+        said.append(failure(embedder))
+        embedder.close()
+    assert "s3cret" not in "".join(said) and "me:" not in "".join(said)
+
+
+def test_how_much_the_model_reads_is_for_the_server_to_know() -> None:
+    assert OllamaEmbedder("http://127.0.0.1:1", "small", batch_size=4).max_tokens > 1_000_000
+
+
+def test_a_batch_is_as_large_as_it_is_set(ollama: Ollama) -> None:
+    embedder = OllamaEmbedder(ollama.base, "small", batch_size=300)
+    embedder.embed_documents(["oat milk"] * 301)
+    embedder.close()
+    assert [len(each) for each in ollama.inputs] == [300, 1]
 
 
 def test_it_comes_back_when_the_server_does(ollama: Ollama, embedder: OllamaEmbedder) -> None:

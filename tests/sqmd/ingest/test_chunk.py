@@ -208,3 +208,46 @@ def test_a_word_without_end_is_not_one_chunk_though_it_is_one_token() -> None:
 def test_chunks_repeat_no_more_than_they_add(line: str) -> None:
     found = chunks(f"# {para(40, 'h')}\n\n{line}", max_tokens=100, overlap=99)
     assert sum(len(each.text_raw.split()) for each in found) < 2.5 * 3000
+
+
+FRONT = "---\ntitle: The sailing  club\ntags: [harbour, phone]\naliases: [Boat people, SC]\n---\n"
+ABOUT = "\nTitle: The sailing club\nTags: harbour, phone\nAliases: Boat people, SC\n\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "crumb"), [("Call Ada.", "stem"), ("# Numbers\n\nCall Ada.\n\n## B\n\ntext", "Numbers")]
+)
+def test_what_the_front_matter_says_is_found_with_the_first_section_and_is_in_the_text_alone(
+    body: str, crumb: str
+) -> None:
+    first, *others = chunks(FRONT + body)
+    assert first.text == f"Section: {crumb}{ABOUT}{first.text_raw}" and first.text_raw.endswith("Call Ada.")
+    assert all("sailing" not in each.text for each in others)
+    assert chunks(FRONT + body, crumb=False)[0].text == first.text_raw
+
+
+def test_front_matter_without_end_leaves_room_for_the_text() -> None:
+    many = ", ".join(f"tag{number}" for number in range(500))
+    (found,) = chunks(f"---\ntitle: Short\ntags: [{many}]\n---\nCall Ada.", max_tokens=64)
+    assert found.text == "Section: stem\nTitle: Short\n\nCall Ada." and found.token_count <= 64
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 400_000,
+        "a " + "!" * 400_000,
+        "." + ")" * 400_000,
+        "。" * 100_000 + "」" * 100_000,
+        " " * 400_000 + "x",
+        "# " + "h" * 100_000 + "\n\n" + "## si\n\nx\n\n" * 5_000,
+        "#" * 400_000,
+        "[" * 100_000 + "x",
+        "`" * 100_000 + "\nx",
+        "> " * 2_000 + "x",
+        "---\n" + "a: b\n" * 20_000 + "---\nx",
+    ],
+    ids=["dots", "marks", "closing", "cjk", "blanks", "headings", "hashes", "brackets", "ticks", "quotes", "front"],
+)
+def test_what_is_long_and_monotonous_takes_no_longer_than_prose(text: str) -> None:
+    assert chunks(text)  # with a step that grows with the square this would not end within the hour

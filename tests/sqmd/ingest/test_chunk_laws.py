@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sqmd.ingest.chunk import ChunkOptions, chunk
 from sqmd.ingest.parse import parse
-from sqmd.ingest.read import read
+from sqmd.ingest.read import decode, read_bytes
 from sqmd.ingest.token_counts import WordCounts
 from squirrel_mcp_embeddings.embedder import Embedder
 from tests.house.sources import ROOT
@@ -63,7 +63,7 @@ def test_it_is_so_of_real_files_with_the_real_tokenizer(model: Embedder, chosen:
     files = markdown_files()
     assert len(files) > 20
     for path in files:
-        document = parse(read(path))
+        document = parse(decode(path, read_bytes(path)))
         chunks = chunk(document, path.stem, count, chosen)
         check(document, chunks, path.stem, count, chosen)
         assert [each.token_count for each in chunks] == [model.count_tokens(each.text) for each in chunks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from sqmd.ingest.identity import bytes_hash, chunk_id, file_id, text_hash
+from sqmd.ingest.identity import chunk_id, file_id
 
 
 def test_a_file_is_known_by_the_sha_256_of_its_absolute_path(tmp_path: Path) -> None:
@@ -19,8 +19,3 @@ def test_every_place_of_a_chunk_has_an_id_of_its_own() -> None:
     ids = {chunk_id(*place) for place in places}
     assert len(ids) == len(places) and all(len(each) == 64 for each in ids)
     assert chunk_id(Path("a"), 1, 2) == chunk_id(Path("a").absolute(), 1, 2)
-
-
-def test_equal_texts_have_equal_hashes() -> None:
-    assert text_hash("naïve") == bytes_hash("naïve".encode()) != text_hash("naive")
-    assert len(text_hash("\ud800")) == 64

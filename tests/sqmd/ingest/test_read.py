@@ -9,7 +9,11 @@ import pytest
 
 from sqmd.errors import Unreadable
 from sqmd.ingest import read as room
-from sqmd.ingest.read import read
+from sqmd.ingest.read import decode, read_bytes
+
+
+def read(path: Path) -> str:
+    return decode(path, read_bytes(path))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sqmd.errors import ConfigError, FolderUnreadable, NoSuchPath
-from sqmd.ingest.scan import Selection, scan
+from sqmd.errors import NoSuchPath
+from sqmd.ingest.scan import Selection, anchor_of, scan
 
 EXTENSIONS = (".md", ".mdx")
 IGNORED = ("**/.git/**", "**/node_modules/**", "**/.obsidian/**")
@@ -23,8 +23,12 @@ def tree(root: Path, *names: str) -> Path:
     return root
 
 
+def unheard(path: Path, reason: str) -> None:
+    raise AssertionError(f"{path}: {reason}")
+
+
 def found(root: Path, *patterns: str) -> list[str]:
-    return [each.path.relative_to(root).as_posix() for each in scan(root, EXTENSIONS, patterns)]
+    return [each.path.relative_to(root).as_posix() for each in scan(root, EXTENSIONS, patterns, unheard)]
 
 
 def test_files_are_found_by_their_ending_in_either_case_and_in_a_fixed_order(tmp_path: Path) -> None:
@@ -35,7 +39,7 @@ def test_files_are_found_by_their_ending_in_either_case_and_in_a_fixed_order(tmp
 def test_time_and_size_are_the_files(tmp_path: Path) -> None:
     root = tree(tmp_path, "a.md")
     os.utime(root / "a.md", ns=(5, 1_700_000_000_123_456_700))
-    (only,) = scan(root, EXTENSIONS, ())
+    (only,) = scan(root, EXTENSIONS, (), unheard)
     assert only.path.is_absolute() and only.size == 4
     assert only.mtime_ns == (root / "a.md").stat().st_mtime_ns
 
@@ -55,20 +59,59 @@ def test_the_default_patterns_leave_the_folders_of_programs_out(tmp_path: Path) 
     assert found(root, *IGNORED) == ["git/a.md"]
 
 
-def test_a_pattern_that_is_no_rule_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"watcher\.ignore_patterns: ! is no gitignore rule"):
-        list(scan(tmp_path, EXTENSIONS, ("ok", "!")))
+def test_what_a_rule_has_back_is_found_in_a_folder_whose_contents_are_ignored(tmp_path: Path) -> None:
+    root = tree(tmp_path, "build/keep.md", "build/a.md", "build/x/keep.md", "x/node_modules/keep.md", "own.md")
+    assert found(root, "build/**", "!build/keep.md", *IGNORED) == ["own.md", "build/keep.md"]
+    assert found(root, "build/", "!build/keep.md", *IGNORED) == ["own.md"]
+
+
+@pytest.mark.parametrize(
+    "start", ["sub", "sub/build", "sub/build/x.md", "build", "build/deep", "build/x.md", "a.md", "."]
+)
+@pytest.mark.parametrize("pattern", ["build/**", "build/", "/build", "sub/build/", "*.md", "x.md", "a.md"])
+def test_wherever_a_scan_starts_it_finds_what_one_of_the_anchor_finds_there(
+    tmp_path: Path, start: str, pattern: str
+) -> None:
+    root = tree(tmp_path, "a.md", "sub/a.md", "sub/build/x.md", "build/x.md", "build/deep/a.md")
+    below = root / start
+    whole = [each.path for each in scan(root, EXTENSIONS, (pattern,), unheard, anchor=root)]
+    part = [each.path for each in scan(below, EXTENSIONS, (pattern,), unheard, anchor=root)]
+    assert part == [path for path in whole if path.is_relative_to(below)]
+    if below.is_dir():
+        selection = Selection(below, EXTENSIONS, (pattern,), root)
+        assert [path for path in sorted(root.rglob("*.md")) if selection.holds(path)] == sorted(part)
+
+
+def test_without_an_anchor_the_rules_are_anchored_where_the_scan_starts(tmp_path: Path) -> None:
+    root = tree(tmp_path, "build/build/a.md", "build/b.md")
+    assert found(root / "build", "/build/") == ["b.md"]
+    for anchor in (None, root / "build/b.md", root / "build"):  # of a file: its folder
+        assert list(scan(root / "build/b.md", EXTENSIONS, ("/b.md",), unheard, anchor=anchor)) == []
+    assert len(list(scan(root / "build/b.md", EXTENSIONS, ("/build/",), unheard))) == 1
+
+
+def test_the_anchor_of_a_path_is_the_innermost_folder_that_holds_it(tmp_path: Path) -> None:
+    folders = [tmp_path / "other", tmp_path / "notes/sub", tmp_path / "notes"]
+    for name, anchor in (("notes", "notes"), ("notes/x/../a.md", "notes"), ("notes/sub/a.md", "notes/sub")):
+        assert anchor_of(tmp_path / name, folders) == tmp_path / anchor
+    assert anchor_of(tmp_path / "elsewhere", folders) is None and anchor_of(tmp_path / "notes2", folders) is None
+
+
+def test_a_file_of_another_ending_that_is_named_is_told(tmp_path: Path) -> None:
+    path = tree(tmp_path, "a.markdown") / "a.markdown"
+    said: list[tuple[Path, str]] = []
+    assert list(scan(path, EXTENSIONS, (), lambda *what: said.append(what))) == []
+    assert said == [(path, "its ending is none of watcher.extensions")]
 
 
 def test_a_file_is_found_by_itself(tmp_path: Path) -> None:
-    root = tree(tmp_path, "a.md", "a.txt")
-    assert [each.path for each in scan(root / "a.md", EXTENSIONS, ())] == [root / "a.md"]
-    assert list(scan(root / "a.txt", EXTENSIONS, ())) == []
+    root = tree(tmp_path, "a.md")
+    assert [each.path for each in scan(root / "a.md", EXTENSIONS, (), unheard)] == [root / "a.md"]
 
 
 def test_a_path_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(NoSuchPath, match=r"gone is not there\.$"):
-        list(scan(tmp_path / "gone", EXTENSIONS, ()))
+        list(scan(tmp_path / "gone", EXTENSIONS, (), unheard))
 
 
 def test_links_in_a_circle_end_and_each_folder_is_seen_once_under_its_own_path(tmp_path: Path) -> None:
@@ -113,8 +156,6 @@ def test_a_name_that_is_no_text_is_reported_and_the_others_are_found(tmp_path: P
     told: list[str] = []
     names = [each.path.name for each in scan(tmp_path, EXTENSIONS, (), lambda path, why: told.append(why))]
     assert names == ["a.md", "z.md"] and told == ["its name is not Unicode"]
-    with pytest.raises(FolderUnreadable):
-        list(scan(tmp_path, EXTENSIONS, ()))
 
 
 def test_a_folder_that_cannot_be_listed_is_told_and_does_not_look_empty(
@@ -133,8 +174,8 @@ def test_a_folder_that_cannot_be_listed_is_told_and_does_not_look_empty(
     told: list[tuple[str, str]] = []
     names = [each.path.name for each in scan(root, EXTENSIONS, (), lambda path, why: told.append((path.name, why)))]
     assert names == ["a.md", "c.md"] and told == [("shut", "permission denied")]
-    with pytest.raises(FolderUnreadable, match="shut cannot be scanned: permission denied"):
-        found(root)
+    for pattern in ("shut/", "**/shut/**"):
+        assert found(root, pattern) == ["a.md", "z/c.md"]
 
 
 def test_a_selection_says_what_a_scan_would_find(tmp_path: Path) -> None:

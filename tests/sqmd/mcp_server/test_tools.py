@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import base64
 import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
+import numpy as np
 import pytest
+from mcp import Client, MCPError
+from numpy.typing import NDArray
 
-from sqmd.indexer import writer_lock
+from sqmd.mcp_server.app import build_server
 from sqmd.service import Service
+from sqmd.store.lock import writer_lock
+from tests.sqmd.fakes import FakeEmbedder
 from tests.sqmd.mcp_server.schema_lint import lint
 
-from .conftest import Agent
+from .conftest import LIMIT, Agent
 
 pytestmark = pytest.mark.anyio
 
@@ -181,14 +189,13 @@ async def test_an_index_run_is_triggered_and_its_state_told(agent: Agent) -> Non
 
 
 async def test_before_the_first_index_and_while_it_is_made_that_is_what_is_told(service: Service, notes: Path) -> None:
-    from mcp import Client
-
-    from sqmd.mcp_server.app import build_server
-
     async with Client(build_server(service, "0")) as client:
         agent = Agent(client, service, notes)
         assert (await agent("get_index_status"))["indexed"] is False
         assert "not indexed yet" in await agent.refused("search_documents", query="tea")
+        agent.service.config.paths.watch_dirs[0].rename(agent.service.config.paths.watch_dirs[0].with_name("elsewhere"))
+        assert "Not there: " in await agent.refused("search_documents", query="tea")
+        assert "SQMD_PATHS__WATCH_DIRS" in (await agent("get_index_status"))["note"]
         assert (await client.list_resources()).resources == []
         with service._running:  # whoever indexes has to wait
             await agent("trigger_index")
@@ -197,10 +204,6 @@ async def test_before_the_first_index_and_while_it_is_made_that_is_what_is_told(
 
 
 async def test_a_first_index_that_failed_is_told(service: Service, notes: Path) -> None:
-    from mcp import Client
-
-    from sqmd.mcp_server.app import build_server
-
     for path in sorted(notes.rglob("*.md")):
         path.unlink()
     for folder in (notes / "deep", notes):
@@ -261,6 +264,116 @@ async def test_replies_are_bounded_and_say_what_is_missing(agent: Agent) -> None
         page = await agent("list_documents", limit=200, cursor=page["next_cursor"])
         seen += [each["file_path"] for each in page["documents"]]
     assert len(seen) == len(set(seen)) == 155 == page["total"]
+
+
+LONG = (
+    "\u202e" * 9_990,
+    '"' * 9_990,
+    "\U000e0041" * 9_990,
+    "\x01" * 9_990,
+    "x" * 10**6,
+    "京" * 9_990,
+    "~" + "\u202e" * 9_000,
+)
+
+
+def hostile(notes: Path) -> None:
+    """Headings of any length and number, and paths near the longest that there are, in what JSON makes long."""
+    for char in ("x", "\u202e", '"', "\x01"):
+        (notes / f"heading {ord(char)}.md").write_text(f"# {char * 100_000}\n\nThe zebra.\n" * 3, "utf-8")
+    (notes / "headings.md").write_text("".join(f"## {n} zebra\n\n" for n in range(9_000)), "utf-8")
+    for char in ("n", "\x02"):
+        folder = notes / char
+        while len(str(folder)) < 3_500:
+            folder = folder / (char * 200)
+        folder.mkdir(parents=True)
+        for number in range(7):
+            (folder / f"same {number}.md").write_text("# Same\n\nThe zebra.\n", "utf-8")
+        (folder / "same.md").write_text("# Same\n\nThe zebra.\n", "utf-8")
+        (folder / "bad.md").write_bytes(b"\xff")
+
+
+async def test_every_reply_is_bounded_whatever_is_indexed(agent: Agent) -> None:
+    hostile(agent.notes)
+    agent.service.index([agent.notes])
+    unknown = {"\U000e0041" * 39 + str(number): 1 for number in range(9)}
+    for options in ({}, {"include_context": True}, {"mode": "fts", "top_k": 1, "include_context": True}, unknown):
+        await agent.raw("search_documents", **{"query": "zebra", "top_k": 100, **options})
+    page = await agent("list_documents", limit=200)
+    paths = [each["file_path"] for each in page["documents"]]
+    while "next_cursor" in page:
+        page = await agent("list_documents", limit=200, cursor=page["next_cursor"], **unknown)
+        paths += [each["file_path"] for each in page["documents"]]
+    assert len(paths) == page["total"] > 20
+    for given in (*paths, "same.md"):
+        for section in ("", "nope", "1-9999"):
+            await agent.raw("get_document", file_path=given, section=section)
+    await agent.raw("get_index_status", **unknown)
+    for listed in (await agent.client.list_resources()).resources:
+        assert listed.uri.isascii()
+
+
+@pytest.mark.parametrize("long", LONG, ids=range(len(LONG)))
+async def test_every_reply_is_bounded_whatever_is_asked(agent: Agent, long: str) -> None:
+    tools = (await agent.client.list_tools()).tools
+    for tool in tools:
+        names = list(tool.input_schema["properties"])
+        for name in names:
+            values: list[Any] = [long, f"md:///{long}", f"{agent.notes}/{long}", [long] * 500, {long: long}]
+            for value in values:
+                given = {"query": "tea", "file_path": f"{agent.notes}/tea.md", name: value}
+                await agent.raw(tool.name, **{each: given[each] for each in names if each in given})
+        await agent.raw(tool.name, **{long: long})
+    await agent.raw(long)
+    await agent.refused("trigger_index", paths=["x"] * 1_001)
+    for uri in (f"md:///{long}", long):
+        with pytest.raises(MCPError) as refused:
+            await agent.client.read_resource(uri)
+        assert len(str(refused.value).encode()) + len(str(refused.value.data)) < LIMIT
+
+
+async def test_a_path_below_a_home_that_is_not_there_is_named(agent: Agent) -> None:
+    told = await agent.refused("trigger_index", paths=["~nobody-here/x"])
+    assert told.startswith("~nobody-here/x starts with a home folder")
+
+
+async def test_how_many_by_default_is_as_configured(service: Service) -> None:
+    config = replace(service.config, search=replace(service.config.search, default_top_k=7))
+    async with Client(build_server(Service(config, embedder=FakeEmbedder()), "0")) as client:
+        tools = (await client.list_tools()).tools
+    assert [each.input_schema["properties"].get("top_k", {}).get("default") for each in tools] == [7, *[None] * 4]
+
+
+class Hanging(FakeEmbedder):
+    """Computes no vector of a query until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Semaphore(0)
+        self.go = threading.Event()
+
+    def embed_query(self, text: str) -> NDArray[np.float32] | None:
+        self.asked.release()
+        assert self.go.wait(60)
+        return super().embed_query(text)
+
+
+async def test_searches_that_wait_for_a_model_keep_no_other_tool_waiting(service: Service, notes: Path) -> None:
+    embedder = Hanging()
+    waiting = Service(service.config, embedder=embedder)
+    waiting.index([notes])
+    async with Client(build_server(waiting, "0")) as client, anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(client.call_tool, "search_documents", {"query": "tea"})
+        for _ in range(4):
+            assert await anyio.to_thread.run_sync(embedder.asked.acquire)
+        try:
+            agent = Agent(client, waiting, notes)
+            assert (await agent("list_documents"))["total"] == 3
+            assert (await agent("get_document", file_path="deep/tea.md"))["text"]
+            assert (await client.read_resource(f"md://{notes}/tea.md")).contents
+        finally:
+            embedder.go.set()
 
 
 async def test_a_cursor_is_no_secret_way_anywhere(agent: Agent) -> None:

@@ -12,7 +12,7 @@ from sqmd.config import Chunking, Watcher
 from sqmd.errors import EmbedderDown, InvalidInput
 from sqmd.indexer import Indexer
 from sqmd.search.results import MODES, Mode
-from sqmd.search.searcher import NO_MEANING, WORDS_ONLY, Searcher
+from sqmd.search.searcher import NO_MEANING, NOT_RERANKED, WORDS_ONLY, Reranker, Searcher
 from sqmd.store.database import Database
 from sqmd.store.schema import Stamp
 
@@ -51,9 +51,18 @@ class Backwards:
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         return [float(text.count("q")) for text in texts]
 
+    def close(self) -> None: ...
 
-def searcher(database: Database, embedder: FakeEmbedder | None = None) -> Searcher:
-    return Searcher(database, embedder or FakeEmbedder(), rrf_k=60, rerank_top_n=20, reranker=Backwards)
+
+class Away(Backwards):
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        raise EmbedderDown("It cannot be downloaded.")
+
+
+def searcher(
+    database: Database, embedder: FakeEmbedder | None = None, reranker: type[Reranker] = Backwards, top_n: int = 20
+) -> Searcher:
+    return Searcher(database, embedder or FakeEmbedder(), rrf_k=60, rerank_top_n=top_n, reranker=reranker)
 
 
 def names(database: Database, query: str, **options: Any) -> list[str]:
@@ -141,6 +150,36 @@ def test_a_cross_encoder_orders_what_it_was_given(database: Database) -> None:
     assert {each.chunk_id for each in plain.results} == {each.chunk_id for each in reranked.results}
     counts = [result.text.count("q") for result in reranked.results]
     assert counts == sorted(counts, reverse=True)
+
+
+def test_what_lies_behind_the_reranked_stays_as_it_was(database: Database) -> None:
+    plain = searcher(database).search("the same words", top_k=6)
+    some = searcher(database, top_n=3).search("the same words", top_k=6, rerank=True)
+    assert some.results[3:] == plain.results[3:] and set(some.results[:3]) == set(plain.results[:3])
+
+
+def test_without_the_cross_encoder_the_order_is_the_plain_one_and_the_answer_says_so(database: Database) -> None:
+    plain = searcher(database).search("the same words", top_k=6)
+    answer = searcher(database, reranker=Away).search("the same words", top_k=6, rerank=True)
+    assert answer.results == plain.results and answer.note == NOT_RERANKED
+
+
+def test_each_leg_gives_three_times_what_is_wanted_and_what_is_reranked_at_least(database: Database) -> None:
+    asked: list[int] = []
+
+    class Asked(Database):
+        def by_words(self, query: str, limit: int, path: str = "") -> list[tuple[str, float]]:
+            asked.append(limit)
+            return database.by_words(query, limit, path)
+
+        def by_meaning(self, vector: Any, limit: int, path: str = "") -> list[tuple[str, float]]:
+            asked.append(limit)
+            return database.by_meaning(vector, limit, path)
+
+    both = Asked.open(database.location)
+    for top_k in (1, 10):
+        searcher(both).search("the same words", top_k=top_k)
+    assert asked == [20, 20, 30, 30]
 
 
 def test_another_process_s_writes_are_found_by_the_next_search(database: Database, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import lancedb
@@ -11,7 +12,7 @@ import pytest
 
 from sqmd.errors import DatabaseDamaged, DatabaseUnavailable, ModelMismatch, NewerFormat, NotIndexed
 from sqmd.store import schema
-from sqmd.store.database import Database
+from sqmd.store.database import Database, told
 from sqmd.store.quoting import contains, literal, one_of
 from sqmd.store.schema import ChunkRow, FileRow, Stamp
 
@@ -84,7 +85,10 @@ def test_another_model_or_dimension_is_refused_with_the_command_that_helps(datab
             Database.create(database.location, stamp)
 
 
-def test_a_later_format_is_refused(tmp_path: Path) -> None:
+def test_a_later_format_is_refused_whatever_its_stamp_says_besides(tmp_path: Path) -> None:
+    metadata = {b"sqmd": b'{"model": "fake", "dimension": 4, "format": 99, "colour": "blue"}'}
+    found = Stamp.of(schema.chunks(STAMP).with_metadata(metadata))
+    assert found == Stamp("fake", 4, 99)
     location, stamp = str(tmp_path / "later"), Stamp("fake", 4, schema.FORMAT + 1)
     Database.create(location, stamp)
     with pytest.raises(NewerFormat):
@@ -102,13 +106,115 @@ def test_somebody_elses_database_is_told_and_left_alone(tmp_path: Path) -> None:
     assert theirs.open_table("chunks").count_rows() == 1
 
 
-def test_truncated_data_is_told_in_one_sentence(database: Database) -> None:
+DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
+    "gone": lambda raw: None,
+    "empty": lambda raw: b"",
+    "half": lambda raw: raw[: len(raw) // 2],
+    "other": lambda raw: bytes(byte ^ 0xA5 for byte in raw),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_whatever_file_of_it_is_damaged_is_told_as_such_or_does_no_harm(
+    database: Database, tmp_path: Path, damage: str
+) -> None:
     database.replace([file_row("a")], [chunk_row("a", "green tea " * 50)], {})
-    for path in Path(database.location, "chunks.lance", "data").iterdir():
-        path.write_bytes(path.read_bytes()[:64])
-    with pytest.raises((DatabaseDamaged, DatabaseUnavailable)) as told:
-        Database.open(database.location).by_words("tea", 5)
-    assert "\n" not in str(told.value)
+    database.fill({"a-0": np.array([1, 0, 0, 0], np.float32)})
+    database.tidy()
+    whole, copy = Path(database.location), tmp_path / "copy"
+    damaged = 0
+    for path in [path for path in whole.rglob("*") if path.is_file()]:
+        shutil.copytree(whole, copy)
+        content = DAMAGE[damage](path.read_bytes())
+        there = copy / path.relative_to(whole)
+        there.unlink() if content is None else there.write_bytes(content)
+        try:
+            found = Database.open(str(copy))
+            assert _ids(found.by_words("tea", 5)) in (["a-0"], [])
+            assert found.counts()[0] == len(found.files()) and len(found.chunks(["a-0"])) < 2
+            found.tidy()
+        except DatabaseDamaged as error:
+            damaged += 1
+            assert "\n" not in str(error)
+        except DatabaseUnavailable as error:
+            assert "\n" not in str(error)
+        except NotIndexed:
+            assert damage == "gone"
+        shutil.rmtree(copy)
+    assert damaged
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("lance error: LanceError(IO): Too many open files (os error 24), /src/x.rs:1:2", "Too many open files"),
+        ("Retryable commit conflict for version 4: This CreateIndex transaction", "another process wrote"),
+        ("something new\nof many lines", "something new."),
+        ("No space left on device (os error 28)", "no space left"),
+    ],
+)
+def test_what_is_not_known_as_damage_does_not_advise_to_move_a_healthy_index_away(said: str, sentence: str) -> None:
+    with pytest.raises(DatabaseUnavailable) as error, told("/notes/index"):
+        raise RuntimeError(said)
+    assert sentence in str(error.value) and "\n" not in str(error.value) and ".rs" not in str(error.value)
+
+
+@pytest.mark.parametrize("left", ["chunks", "chunks of another model", "files"])
+def test_what_a_kill_left_of_making_or_dropping_it_is_made_whole(database: Database, left: str) -> None:
+    connection = lancedb.connect(database.location)
+    connection.drop_table("chunks" if left == "files" else "files")
+    if left == "chunks of another model":
+        connection.drop_table("chunks")
+        connection.create_table("chunks", schema=schema.chunks(Stamp("other", 8)))
+    with pytest.raises(NotIndexed):
+        Database.open(database.location)
+    again = Database.create(database.location, STAMP)
+    again.replace([file_row("a")], [chunk_row("a", "静かな庭で the cup")], {})
+    assert _ids(again.by_words("庭", 5)) == ["a-0"]  # the full-text index is there: without it no such word is found
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "the",
+        "静か",
+        "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+        "getUserAuthenticationTokenFromRequestHeader",
+        "e3b0" * 16,
+    ],
+)
+def test_words_of_any_length_and_any_frequency_are_found(database: Database, word: str) -> None:
+    database.replace([file_row("a")], [chunk_row("a", f"Here is {word} in a note.")], {})
+    database.tidy()
+    assert _ids(database.by_words(word, 5)) == ["a-0"]
+
+
+def test_what_the_model_reads_nothing_in_is_not_handed_to_it_again(database: Database) -> None:
+    database.replace([file_row("a")], [chunk_row("a", "one", 0), chunk_row("a", "two", 1)], {})
+    database.fill({"a-0": None, "a-1": np.array([1, 0, 0, 0], np.float32)})
+    assert database.without_vector() == [] and database.counts() == (1, 2, 1)
+    assert _ids(database.by_meaning(np.array([0, 1, 0, 0], np.float32), 5)) == ["a-1"]
+
+
+def test_files_are_found_by_what_they_lie_in_and_how_they_begin(database: Database) -> None:
+    names = ["a/b.md", "a/b.md.md", "a.md", "ab/c.md", "a/%_'.md", "x.md"]
+    database.touch([file_row(name) for name in names])
+    assert database.paths() == sorted(f"/notes/{name}" for name in names)
+    assert database.paths("/notes/a/%_'") == ["/notes/a/%_'.md"]
+    assert set(database.files_below(["/notes/a", "/notes/x.md"])) == {f"/notes/{names[i]}" for i in (0, 1, 4, 5)}
+    assert set(database.files_below(["/"])) == set(database.paths()) and database.files_below([]) == {}
+    assert set(database.files_at(["/notes/x.md", "/notes/none"])) == {"/notes/x.md"}
+    assert database.last_indexed() == 3.0 and database.failed() == {}
+
+
+def test_another_process_that_makes_it_anew_is_noticed(database: Database) -> None:
+    assert database.is_current()
+    Database.drop(database.location)
+    assert not database.is_current()
+    Database.create(database.location, Stamp("other", 4))
+    assert not database.is_current()
+    shutil.rmtree(database.location)
+    assert not database.is_current()
 
 
 def test_a_dropped_database_can_be_made_with_another_model(database: Database) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -200,3 +201,19 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path, child_environment: 
         with httpx.Client(base_url=server.address, trust_env=False, timeout=60) as web:
             assert web.get("/v1/health").is_success
         assert server.stop() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process there knows no other parent afterwards")
+def test_workers_of_a_parent_that_is_killed_end_and_leave_the_port(
+    tmp_path: Path, child_environment: dict[str, str]
+) -> None:
+    with child_server(child_environment, tmp_path, "--workers", "2") as server:
+        for _ in range(2):
+            server.wait_for("Application startup complete")
+        server.process.kill()
+        while True:  # the run's own time limit ends what never ends
+            try:
+                socket.create_connection(server.host, timeout=1).close()
+            except ConnectionRefusedError:
+                return
+            time.sleep(0.1)
