@@ -210,19 +210,19 @@ def _file(flag: Path | None, environ: Mapping[str, str], here: bool) -> Path | N
     if named:
         return _absolute(Path(named), _FILE_VARIABLE)
     path = _absolute(_HOME_FILE, str(_HOME_FILE))
-    if os.path.lexists(path):
-        return path
+    if os.path.lexists(path) or not here:
+        return path if os.path.lexists(path) else None
     path = _absolute(_HERE_FILE, str(_HERE_FILE))
-    return path if here and os.path.lexists(path) and _may_be_ours(path) else None
+    return path if os.path.lexists(path) and _may_be_ours(path) else None
 
 
 def _may_be_ours(path: Path) -> bool:
     """Other programs have a file of this name too, which holds none of our sections."""
     try:
-        text = path.read_text("utf-8", "replace")
+        text = path.read_text("utf-8-sig", "replace")
     except OSError:
         return True  # reading it says what is wrong
-    return re.search(rf"^[\"']?(?:{'|'.join(_SECTIONS)})[\"']?\s*:", text, re.MULTILINE) is not None
+    return re.search(rf"^(?:\{{\s*)?[\"']?(?:{'|'.join(_SECTIONS)})[\"']?\s*:", text, re.MULTILINE) is not None
 
 
 def _absolute(path: Path, what: str) -> Path:

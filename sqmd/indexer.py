@@ -118,10 +118,13 @@ class Indexer:
 
         force: files that did not change are read and embedded again. stop: asked between files and batches. pause: the
         same, but only while vectors are computed. vectors: whether they are; a later run, even of no roots, does.
+        ModelMismatch, NotIndexed where the database is not the one that was opened any more.
         """
         told = progress or Silent()
         folders = list(dict.fromkeys(Path(os.path.abspath(root)) for root in roots))
         with writer_lock(self._database.location):
+            # Another process may have made it anew since, and a handle follows whatever is there.
+            Database.open(self._database.location).check(self._database.stamp)
             summary = self._text(folders, force, told, stop)
             self._database.tidy()
             if vectors:
@@ -133,8 +136,10 @@ class Indexer:
         if not roots:
             return summary
         told.text(0, 0)
-        known = self._database.files_below([str(root) for root in roots])
-        if not all(map(os.path.isfile, roots)):  # one changed file is not to cost what the whole index does
+        files = [str(root) for root in roots if os.path.isfile(root)]
+        known = self._database.files_at(files)
+        if len(files) < len(roots):  # one changed file is not to cost what the whole index does
+            known |= self._database.files_below([str(root) for root in roots if str(root) not in set(files)])
             self._database.remove(self._database.orphans())
         found = list(self._scan(roots, known, summary, told))
         seen = {str(each.path) for each in found}
@@ -204,7 +209,7 @@ class Indexer:
         """
         holding = [folder for folder in self._anchors if root.is_relative_to(folder)]
         yield from ((root, folder) for folder in holding or (None,))
-        yield from ((folder, folder) for folder in self._anchors if root in folder.parents and folder.exists())
+        yield from ((folder, folder) for folder in self._anchors if root in folder.parents and os.path.exists(folder))
 
     def _read(self, found: Found, before: FileRow | None, force: bool) -> _Read | None:
         """The rows of a file; None if its bytes are the ones that are indexed."""

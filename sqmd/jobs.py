@@ -30,7 +30,7 @@ class Job:
     job_id: str
     paths: tuple[Path, ...]
     force: bool
-    then: Then
+    then: list[Then]
     status: JobStatus = "queued"
     summary: Summary | None = None
     started_at: float | None = None
@@ -60,16 +60,17 @@ class Jobs:
         with self._lock:
             for job in self._waiting:
                 if (job.paths, job.force) == (paths, force):
+                    job.then.append(then)
                     return job
             if len(self._waiting) == _MOST:
                 raise IndexBusy(f"{_MOST} jobs wait already; try again when some are done.")
-            job = Job(uuid.uuid4().hex, paths, force, then)
+            job = Job(uuid.uuid4().hex, paths, force, [then])
             self._jobs[job.job_id] = job
             for old in list(self._jobs)[:-_MOST]:
                 if self._jobs[old].status in ("done", "failed"):
                     del self._jobs[old]
             self._waiting.append(job)
-            if self._worker is None:
+            if self._worker is None or not self._worker.is_alive():
                 self._worker = threading.Thread(target=self._work, name="indexing", daemon=True)
                 self._worker.start()
         return job
@@ -119,17 +120,19 @@ class Jobs:
         job.failure = failure
         job.status = "failed" if failure else "done"
         job.completed_at = self._clock()
-        job.then(job)
+        for then in job.then:
+            then(job)
 
     def _in_turn(self, job: Job) -> Summary:
         """As soon as no other process is indexing."""
         while True:
+            if self._stopped.is_set():
+                raise IndexBusy("It was stopped before it began; the next run goes on.")
             try:
                 return self._index(job.paths, force=job.force, progress=_Shown(job, self._clock))
             except IndexBusy:
                 job.status = "queued"
-                if self._stopped.wait(_TURN_SECONDS):
-                    raise
+                self._stopped.wait(_TURN_SECONDS)
 
 
 class _Shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sqmd.store.schema import FileRow, Stamp
 
 _GIVING_WAY_SECONDS = 0.02  # between two looks at whether the others are done
+_UNREAD = "it was not read again since the model changed"
 _TURN_SECONDS = 1.0  # between two looks at whether another process still indexes
 
 
@@ -233,9 +235,10 @@ class Service:
         return summary
 
     def _prepared(self, force: bool) -> tuple[Database, list[Path]]:
-        """The database to write, and what it held while it was another model's, which has to be read again."""
+        """The database to write, and what it held while it was another model's and was not read again since."""
         from sqmd.store.database import Database
         from sqmd.store.lock import writer_lock
+        from sqmd.store.schema import FileRow
 
         location = self.config.paths.db_path
         with writer_lock(location):
@@ -248,10 +251,15 @@ class Service:
                 if not force:
                     raise
                 stamp = self._stamp()  # before anything is dropped: a model that cannot be had drops nothing
-                others = [path for path in map(Path, database.paths()) if path.is_file()]
+                held = database.paths()
                 Database.drop(location)
-                return Database.create(location, stamp), others
-            return database, []
+                database = Database.create(location, stamp)
+                # So that a kill leaves it to the next run.
+                database.touch(
+                    [FileRow(identity.file_id(Path(path)), path, "", 0, 0, 0, 0.0, "error", _UNREAD) for path in held]
+                )
+            unread = (path for path, row in database.failed().items() if row.error_msg == _UNREAD)
+            return database, [Path(path) for path in unread if os.path.isfile(path)]
 
     def _check(self, database: Database) -> None:
         """ModelMismatch. Of a model that is away, whose dimension it alone knows, the name has to do."""

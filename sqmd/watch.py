@@ -125,7 +125,12 @@ class Watcher:
         self.say_once(why)
         self._without_vectors.set()
         for root in self._roots:
-            root.failed.set()
+            root.look_again(_RETRY)
+
+    def rescan_others(self, one: _Root) -> None:
+        for root in self._roots:
+            if root is not one:
+                root.look_again(0.0)
 
     def _fill(self) -> None:
         """Compute the vectors of what was indexed. It takes long, and text that changes meanwhile goes first."""
@@ -173,7 +178,8 @@ class _Root:
         self._debounce = settings.debounce_ms / 1000
         self._check_seconds, self._poll_seconds = seconds
         self._polling = settings.poll
-        self.ready, self.failed = threading.Event(), threading.Event()
+        self.ready = threading.Event()
+        self._wanted: float | None = None
         self._files: set[Path] = set()
         self._all = rescan
         self._first = self._last = time.monotonic() if rescan else 0.0
@@ -302,9 +308,9 @@ class _Root:
         return []
 
     def _index_if_due(self) -> None:
-        if self.failed.is_set():
-            self.failed.clear()
-            self._again(set(), True, _RETRY)
+        if self._wanted is not None:
+            seconds, self._wanted = self._wanted, None
+            self._again(set(), True, seconds)
         now = time.monotonic()
         rests = now - self._last >= self._debounce or now - self._first >= _AT_MOST * self._debounce
         if not self._first or not rests or now < self._not_before:
@@ -314,6 +320,7 @@ class _Root:
         try:
             if not everything and not self._service.is_indexed():
                 everything = True  # somebody deleted it, and one file is not all that was in it
+                self._watcher.rescan_others(self)
             paths = [self._root] if everything else sorted(files)
             self._watcher.report(self._service.index(paths, stop=self._stopped.is_set, vectors=False))
         except NoSuchPath:  # it went while it waited
@@ -327,6 +334,10 @@ class _Root:
         except Exception as error:  # noqa: BLE001
             self._watcher.say_once(f"{self._root} was not indexed ({type(error).__name__}); it is tried again.")
             self._again(files, everything, _RETRY)
+
+    def look_again(self, seconds: float) -> None:
+        """At all of it, after so long; from another thread."""
+        self._wanted = seconds
 
     def _again(self, files: set[Path], everything: bool, seconds: float) -> None:
         self._files |= files

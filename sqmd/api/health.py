@@ -6,7 +6,7 @@ from typing import Any
 
 from sqmd.errors import EmbedderDown, NotIndexed, SqmdError
 from sqmd.search.results import Answer
-from sqmd.search.searcher import WORDS_ONLY
+from sqmd.search.searcher import NO_MEANING, NOTHING_READ, WORDS_ONLY
 from sqmd.service import Service
 
 
@@ -21,10 +21,15 @@ class LastAnswer:
 
     def note(self, found: Answer | SqmdError) -> None:
         """An answer, or what was raised in its place."""
-        if isinstance(found, EmbedderDown) or (isinstance(found, Answer) and found.note == WORDS_ONLY):
+        if isinstance(found, EmbedderDown) or (isinstance(found, Answer) and WORDS_ONLY in found.note):
             self.state = EmbedderDown.code
-        elif isinstance(found, Answer) and found.mode != "fts" and found.query and not found.note:
-            self.state = "ok"  # with a note it was not asked: the model does not read the query's script
+        elif isinstance(found, Answer) and found.mode != "fts" and found.query and not _unread(found.note):
+            self.state = "ok"
+
+
+def _unread(note: str) -> bool:
+    """Whether it was not asked: it does not read the query's script."""
+    return note.startswith((NO_MEANING, NOTHING_READ))
 
 
 def states(service: Service, embedder: LastAnswer) -> dict[str, Any]:

@@ -17,6 +17,7 @@ _FACTOR = 3  # each leg fetches so many times what is wanted, so that what only 
 MAX_QUERY = 10_000  # characters
 _HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, as what a terminal sends that is no UTF-8 is read
 
+NOTHING_READ = "The model reads nothing in this query."
 NO_MEANING = "The model reads nothing in this query: it was searched by words only."
 WORDS_ONLY = "Vectors cannot be computed at present: it was searched by words only."
 NOT_RERANKED = "The cross-encoder cannot be used at present: nothing was reranked."
@@ -83,7 +84,7 @@ class Searcher:
                     raise
                 return legs, WORDS_ONLY
             if vector is None:
-                note = NO_MEANING if mode == "hybrid" else "The model reads nothing in this query."
+                note = NO_MEANING if mode == "hybrid" else NOTHING_READ
             else:
                 legs.append(self._database.by_meaning(vector, limit, path))
         return legs, note

@@ -16,7 +16,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sqmd.config_values import without_login
-from sqmd.errors import DatabaseDamaged, DatabaseUnavailable, ModelMismatch, NewerFormat, NotIndexed, one_line
+from sqmd.errors import (
+    DatabaseDamaged,
+    DatabaseUnavailable,
+    InvalidInput,
+    ModelMismatch,
+    NewerFormat,
+    NotIndexed,
+    one_line,
+)
 from sqmd.store import schema
 from sqmd.store.quoting import any_of, below, contains, literal, one_of, starts_with
 from sqmd.store.schema import ChunkRow, FileRow, Stamp
@@ -321,6 +329,8 @@ def told(location: str) -> Iterator[None]:
     """The engine's errors, which are of many kinds and have the engine's own words, as one of ours."""
     try:
         yield
+    except UnicodeError:
+        raise InvalidInput("path", "A path holds bytes that are no text.") from None
     except (RuntimeError, ValueError, OSError, pa.ArrowInvalid) as error:
         said = str(error)
         location = without_login(location)

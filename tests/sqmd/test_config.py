@@ -92,7 +92,13 @@ def test_a_file_here_of_another_program_or_for_a_server_of_an_agent_does_not_cou
     for other in ("baseURL: https://example.com/\ntitle: x\n", "- a\n- b\n", "{{ template }}: :", " search: {}\n", ""):
         written(tmp_path / "here/config.yaml", other)
         assert load(None, {}).file is None
-    for ours in ("search:\n  rrf_q: 1", "x: 1\n'api': {port: 1}", "mcp : ["):
+    for ours in (
+        "search:\n  rrf_q: 1",
+        "\ufeffsearch: {rrf_q: 1}",
+        "{search: {rrf_q: 1}}",
+        "x: 1\n'api': {port: 1}",
+        "mcp : [",
+    ):
         written(tmp_path / "here/config.yaml", ours)
         with pytest.raises(ConfigError):
             load(None, {})

@@ -15,6 +15,7 @@ import pytest
 
 from sqmd.config import Config, Paths, Watcher
 from sqmd.errors import DatabaseDamaged, EmbedderDown, IndexBusy, InvalidInput, ModelMismatch, NotIndexed
+from sqmd.indexer import Indexer
 from sqmd.jobs import Job
 from sqmd.search.searcher import WORDS_ONLY
 from sqmd.service import Service
@@ -139,6 +140,38 @@ def test_another_model_by_force_over_a_part_reads_all_that_was_indexed_again(mak
         other.index([notes / "tea.md"])
     other.index([notes / "tea.md"], force=True)
     assert names(other) == ["zoo.md", "car.md", "tea.md"] and other.status().vectors == 3
+
+
+def test_a_kill_while_another_models_index_is_read_again_leaves_the_rest_to_the_next_run(
+    make: Make, notes: Path
+) -> None:
+    make().index([notes])
+    other = make(FakeEmbedder("other"))
+    other.index([notes / "tea.md"], force=True, stop=lambda: True)  # as if it ended after the drop
+    assert other.status().chunks == 0 and len(other.status().errors) == 2
+    other.index([notes / "tea.md"])
+    assert names(other) == ["car.md", "tea.md"] and other.status().errors == [] and other.status().vectors == 2
+
+
+def test_vectors_do_not_get_into_an_index_that_became_another_models_meanwhile(make: Make, notes: Path) -> None:
+    embedder = FakeEmbedder()
+    first, other = make(embedder), make(FakeEmbedder("other"))
+    indexer = Indexer(first._prepared(False)[0], embedder, first.config.chunking, first.config.watcher)
+    other.index([notes], force=True, vectors=False)
+    with pytest.raises(ModelMismatch):
+        indexer.run(())
+    assert embedder.embedded == [] and other.pending() == 2
+
+
+def test_what_waits_when_a_service_ends_is_not_begun(make: Make, notes: Path) -> None:
+    embedder = FakeEmbedder()
+    service = make(embedder)
+    with writer_lock(service.config.paths.db_path):
+        jobs = [service.trigger([notes / f"{number}.md"]) for number in range(4)]
+        service.close()
+    for job in jobs:
+        assert ended(service, job).status == "failed" and "It was stopped" in job.failure
+    assert embedder.embedded == [] and not make().is_indexed()
 
 
 def test_force_drops_nothing_that_is_damaged_or_cannot_be_made_again(make: Make, notes: Path) -> None:

@@ -484,6 +484,25 @@ def test_a_first_run_that_fails_is_said_and_tried_again(scene: Scene, monkeypatc
     assert said == ["The embedding server does not answer."]
 
 
+def test_an_index_of_two_folders_that_is_deleted_meanwhile_is_made_of_both(tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "old.md").write_text(NOTE, "utf-8")
+    config = Config(paths=Paths(watch_dirs=tuple(folders), db_path=str(tmp_path / "index")))
+    service = Service(replace(config, watcher=replace(config.watcher, debounce_ms=100)), embedder=FakeEmbedder())
+    service.index(folders)
+    said: list[str] = []
+    with Watcher(service, folders, say=said.append) as watcher:
+        assert watcher.ready(30)
+        shutil.rmtree(tmp_path / "index")
+        (folders[0] / "new.md").write_text(NOTE, "utf-8")
+        while not service.is_indexed() or len(service.paths()) < 3:  # the run's own time limit ends what never happens
+            time.sleep(0.02)
+    service.close()
+    assert said == []
+
+
 def test_an_index_that_is_deleted_meanwhile_is_made_whole_and_not_of_one_file(scene: Scene) -> None:
     scene.write("tea.md")
     scene.service.index([scene.notes])

@@ -119,7 +119,9 @@ def test_pages_of_other_origins_are_not_answered_where_a_browser_does_not_tell_t
         answer = web.request(method, f"/api/v1/{path}", headers={"Origin": origin})
         assert (answer.status_code, answer.json()["error"]) == (403, "cross_site")
     own = {"Origin": str(web.base_url).rstrip("/")}
-    assert web.get("/api/v1/documents", headers=own).status_code == 200
+    behind_a_proxy = {"Origin": "https://notes.example.com", "Sec-Fetch-Site": "same-origin"}
+    for headers in (own, behind_a_proxy):
+        assert web.get("/api/v1/documents", headers=headers).status_code == 200
 
 
 def test_no_other_origin_is_given_leave(web: httpx.Client) -> None:
