@@ -7,13 +7,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sqmd.config import Config, Paths, Watcher
+from sqmd.config import Config, Paths, Search, Watcher
 from sqmd.errors import DatabaseDamaged, EmbedderDown, IndexBusy, InvalidInput, ModelMismatch, NotIndexed
 from sqmd.indexer import Indexer
 from sqmd.jobs import Job
@@ -197,6 +197,29 @@ def test_text_is_indexed_while_the_embedding_server_of_an_index_is_away(make: Ma
         away.index([notes])
     answer = away.search("zebra", top_k=1)
     assert answer.results[0].file_path.endswith("new.md") and answer.note == WORDS_ONLY
+
+
+# Settings.
+
+
+def test_settings_of_the_search_reach_it(notes: Path) -> None:
+    config = replace(config_of(notes), search=Search(default_top_k=1, rrf_k=1, rerank=True, rerank_top_n=1))
+    asked: list[int] = []
+
+    class Counted:
+        def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+            asked.append(len(texts))
+            return [0.0] * len(texts)
+
+        def close(self) -> None: ...
+
+    service = Service(config, embedder=FakeEmbedder(), reranker=Counted())
+    service.index([notes])
+    (only,) = service.search("green tea").results
+    assert only.score == pytest.approx(1 / 2 + 1 / 2) and asked == [1]
+    service.search("green tea", rerank=False)
+    assert asked == [1]
+    service.close()
 
 
 # Jobs.

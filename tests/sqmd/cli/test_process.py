@@ -192,6 +192,43 @@ def test_a_server_serves_follows_the_folder_and_ends_at_once(environment: dict[s
             process.kill()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals there")
+def test_what_another_process_indexes_is_found_by_a_server_at_once(
+    environment: dict[str, str], run: Run, indexed: Path
+) -> None:
+    import httpx
+
+    environment |= {"SQMD_WATCHER__ENABLED": "false", "SQMD_API_PORT": "0"}
+    with subprocess.Popen([*COMMAND, "serve"], env=environment, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().decode().strip()
+        try:
+            with httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+                for word in ("zebra", "giraffe"):
+                    query = {"q": word, "mode": "fts"}
+                    assert client.get("/api/v1/search", params=query).json()["total"] == 0
+                    (indexed / f"{word}.md").write_text(f"# New\n\nThe {word} arrived by ship.\n", "utf-8")
+                    subprocess.run([*COMMAND, "index"], env=environment, check=True, capture_output=True)
+                    assert client.get("/api/v1/search", params=query).json()["total"] == 1
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals there")
+def test_transport_and_port_of_the_configuration_count_without_a_flag(
+    environment: dict[str, str], indexed: Path
+) -> None:
+    environment |= {"SQMD_MCP__TRANSPORT": "sse", "SQMD_MCP__SSE_PORT": "0"}
+    with subprocess.Popen([*COMMAND, "mcp"], env=environment, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline().decode()
+        process.terminate()
+        process.communicate(timeout=60)
+    assert said.startswith("sqmd: serving MCP at http://127.0.0.1:") and said.endswith("/sse\n")
+    assert ":7833/" not in said
+
+
 def test_a_port_that_is_taken_is_one_line(environment: dict[str, str], notes: Path) -> None:
     import socket
 

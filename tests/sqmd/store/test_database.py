@@ -207,6 +207,24 @@ def test_files_are_found_by_what_they_lie_in_and_how_they_begin(database: Databa
     assert database.last_indexed() == 3.0 and database.failed() == {}
 
 
+def test_beyond_ten_thousand_vectors_an_index_finds_what_comparing_with_all_does(database: Database) -> None:
+    count = 10_050
+    vectors = np.random.default_rng(1).normal(size=(count, 4)).astype(np.float32)
+    rows = [chunk_row("a", "tea", number) for number in range(count)]
+    database.replace([file_row("a")], rows, {row.chunk_id: vectors[i].tobytes() for i, row in enumerate(rows)})
+
+    def indexed() -> list[list[str]]:
+        return sorted(index.columns for index in database._chunks.list_indices())
+
+    assert indexed() == [["text"]]
+    database.tidy()
+    assert indexed() == [["text"], ["vector"]]
+    for query in vectors[:5]:
+        cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+        nearest = {f"a-{number}" for number in np.argsort(-cosines)[:10]}
+        assert len(nearest & set(_ids(database.by_meaning(query, 10)))) >= 9
+
+
 def test_another_process_that_makes_it_anew_is_noticed(database: Database) -> None:
     assert database.is_current()
     Database.drop(database.location)
