@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from squirrel_mcp_embeddings import manifest  # noqa: E402  (a script's own folder is on the path, not the root)
-from squirrel_mcp_embeddings.manifest import Model, ModelFile, Package  # noqa: E402
+from squirrel_mcp_embeddings.manifest import Model, ModelFile, Package  # noqa: E402  (as the line above)
 
 HUB = "https://huggingface.co"
 # Without a network the fallback should not have to be waited for; a read may wait for a slow mirror.

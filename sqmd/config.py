@@ -39,7 +39,7 @@ def _setting(kind: Kind, default: object, note: str, *, secret: bool = False) ->
 class Paths:
     watch_dirs: tuple[Path, ...] = _setting(kinds.many(kinds.folder()), ["~/notes"], "folders with Markdown")
     db_path: str = _setting(kinds.place(), "~/.sqmd/lancedb", "a folder, or s3://bucket/folder")
-    model_cache_dir: Path = _setting(kinds.folder(), "~/.sqmd/models", "downloaded models")  # noqa: RUF009 as the others
+    model_cache_dir: Path = _setting(kinds.folder(), "~/.sqmd/models", "downloaded models")  # noqa: RUF009 - a field() behind a call
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from sqmd.ingest.read import decode, read_bytes
 from sqmd.ingest.scan import Found, scan
 from sqmd.store.database import Database
 from sqmd.store.lock import writer_lock
-from sqmd.store.schema import ChunkRow, FileRow
+from sqmd.store.schema import ChunkRow, FileRow, Status
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,10 +136,10 @@ class Indexer:
         if not roots:
             return summary
         told.text(0, 0)
-        files = [str(root) for root in roots if os.path.isfile(root)]
-        known = self._database.files_at(files)
-        if len(files) < len(roots):  # one changed file is not to cost what the whole index does
-            known |= self._database.files_below([str(root) for root in roots if str(root) not in set(files)])
+        known = self._database.files_at([str(root) for root in roots if os.path.isfile(root)])
+        folders = [str(root) for root in roots if not os.path.isfile(root)]
+        if folders:  # one changed file is not to cost what the whole index does
+            known |= self._database.files_below(folders)
             self._database.remove(self._database.orphans())
         found = list(self._scan(roots, known, summary, told))
         seen = {str(each.path) for each in found}
@@ -214,7 +214,8 @@ class Indexer:
     def _read(self, found: Found, before: FileRow | None, force: bool) -> _Read | None:
         """The rows of a file; None if its bytes are the ones that are indexed."""
         path = found.path
-        digest, status, reason = "", "indexed", ""
+        digest, reason = "", ""
+        status: Status = "indexed"
         chunks: list[ChunkRow] = []
         try:
             raw = read_bytes(path)
@@ -229,7 +230,7 @@ class Indexer:
             status = "skipped"  # there is nothing in it
         row = FileRow(
             identity.file_id(path), str(path), digest, found.mtime_ns, found.size, len(chunks), self._clock(),
-            status, reason, self._chunking,  # type: ignore[arg-type]
+            status, reason, self._chunking,
         )  # fmt: skip
         return _Read(row, chunks)
 

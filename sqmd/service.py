@@ -120,11 +120,6 @@ class Service:
 
     # What is there.
 
-    def files(self, prefix: str = "") -> list[FileRow]:
-        """The files of the index whose path begins with `prefix`, by path."""
-        rows = self._opened().files() if not prefix else self._opened().files_at(self.paths(prefix))
-        return [rows[path] for path in sorted(rows)]
-
     def paths(self, prefix: str = "") -> list[str]:
         """The paths of the files of the index that begin with `prefix`, in order."""
         return self._opened().paths(prefix)

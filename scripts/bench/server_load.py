@@ -37,7 +37,7 @@ sys.path[:0] = [str(Path(__file__).parents[2])]
 
 from squirrel_mcp.sync.races import pause  # noqa: E402 - found by the line above
 from squirrel_server.api_keys import make_invite  # noqa: E402 - found by the line above
-from squirrel_server.store.server_store import ServerStore  # noqa: E402
+from squirrel_server.store.server_store import ServerStore  # noqa: E402 - found by the line above
 
 POSTGRESQL = "postgresql+psycopg://postgres@127.0.0.1:5432/test"
 ROOT = Path(__file__).resolve().parents[2]

@@ -57,6 +57,7 @@ def create_app(service: Service, host: str) -> FastAPI:
         return reply(app.openapi())
 
     described_routes = cache(lambda: document(app))
+    # FastAPI's own way to another document is to put a method in place of its own.
     app.openapi = described_routes  # type: ignore[method-assign]
     return app
 

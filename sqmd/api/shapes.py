@@ -40,6 +40,7 @@ class SearchRequest(Shape):
 
     query: Query = Field("", description="what is looked for")
     q: Query = Field("", description="the same as query")
+    # Of a None that is a default and no value anybody may send: the schema says int, and null is refused.
     top_k: int = Field(None, ge=1, le=MAX_TOP_K, description="results; if left out, as configured")  # type: ignore[assignment]
     mode: Mode = Field("hybrid", description="by words and meaning, by meaning alone (vector), by words alone (fts)")
     filter_path: str = Field("", max_length=MAX_PATH, description="only files whose path holds this text, literally")

@@ -121,10 +121,6 @@ class Database:
 
     # What is there.
 
-    def files(self) -> dict[str, FileRow]:
-        """Every file by its path."""
-        return self._files_where(None)
-
     def files_below(self, roots: Sequence[str]) -> dict[str, FileRow]:
         """The files that are one of these absolute paths, or below one, by path."""
         return self._files_where(any_of(below("file_path", root) for root in roots))
@@ -285,7 +281,7 @@ class Database:
     def _narrowed(self, found: Any, path: str) -> Any:
         return found.where(contains("file_path", path), prefilter=True) if path else found
 
-    def _files_where(self, condition: str | None) -> dict[str, FileRow]:
+    def _files_where(self, condition: str) -> dict[str, FileRow]:
         rows = self._where(self._files, condition, list(FileRow._fields), None)
         return {row["file_path"]: FileRow(**row) for row in rows}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -47,3 +48,17 @@ class FakeEmbedder:
             found[int.from_bytes(sha256(_SAME.get(word, word).encode()).digest()[:4]) % self.dimension] += 1
         length = float(np.linalg.norm(found))
         return found / np.float32(length) if length else None
+
+
+class Hanging(FakeEmbedder):
+    """Computes no vector of a query until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Semaphore(0)
+        self.go = threading.Event()
+
+    def embed_query(self, text: str) -> NDArray[np.float32] | None:
+        self.asked.release()
+        assert self.go.wait(60)
+        return super().embed_query(text)

@@ -57,7 +57,9 @@ class Scene:
 
 def contents(location: str) -> tuple[dict[str, Any], dict[str, Any]]:
     database = Database.open(location)
-    files = {path: row._replace(file_mtime=0, indexed_at=0) for path, row in database.files().items()}
+    files = {
+        path: row._replace(file_mtime=0, indexed_at=0) for path, row in database.files_at(database.paths()).items()
+    }
     rows = database._chunks.search().limit(None).to_arrow().to_pylist()
     return files, {row["chunk_id"]: row | {"file_mtime": 0} for row in rows}
 
@@ -98,7 +100,7 @@ def test_a_touched_file_is_read_and_not_indexed_again(scene: Scene) -> None:
     os.utime(path, ns=(1, 1))
     summary = scene.run()
     assert (summary.indexed, summary.skipped) == (0, 1) and scene.content() == before
-    assert scene.database.files()[str(path)].file_mtime == 1
+    assert scene.database.files_at([str(path)])[str(path)].file_mtime == 1
 
 
 def test_a_changed_file_embeds_only_the_chunks_that_changed(scene: Scene) -> None:
@@ -160,7 +162,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_rest_goes_on(scene: Scen
     scene.write("tea.md")
     summary = scene.run()
     assert summary.indexed == 1 and [Path(path).name for path, _ in summary.failed] == ["bad.md"]
-    row = scene.database.files()[str(scene.notes / "bad.md")]
+    (row,) = scene.database.failed().values()
     assert row.status == "error" and "UTF-8" in row.error_msg
     scene.write("bad.md", "now it is right, and long enough to be a chunk of its own\n")
     assert scene.run().failed == [] and scene.database.counts()[0] == 2

@@ -80,7 +80,7 @@ class Scene:
     def names(self) -> list[str]:
         if not self.service.status().indexed:
             return []
-        return [Path(row.file_path).relative_to(self.notes).as_posix() for row in self.service.files()]
+        return [Path(path).relative_to(self.notes).as_posix() for path in self.service.paths()]
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_nothing_that_can_be_drawn_is_a_server_error(
     server: Running, label: str, mode: GenerationMode, full: bool
 ) -> None:
     strategy = _operation(server, label).as_strategy(generation_mode=mode)
-    file_ids = [row.file_id for row in server.service.files()]
+    file_ids = [row.file_id for row in server.service.files_at(server.service.paths())]
     with requests.Session() as session:
         session.trust_env = False
 

@@ -168,7 +168,7 @@ def test_a_file_that_became_shorter_than_the_place_is_shown_at_its_end(window: B
 def test_folders_are_those_of_all_files_however_many(
     window: Browser, own: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = own.service.files()[0]
+    row = own.service.files_at(own.service.paths())[0]
     paths = [f"/notes/{number // 100:02}/{number}.md" for number in range(2_050)]
     monkeypatch.setattr(own.service, "paths", lambda: paths)
     monkeypatch.setattr(own.service, "files_at", lambda some: [row._replace(file_path=path) for path in some])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from prometheus_client.parser import text_string_to_metric_families
 
 from sqmd.api.health import LastAnswer, states
@@ -19,7 +16,7 @@ from sqmd.api.metrics import prefers_text
 from sqmd.config import Embeddings
 from sqmd.service import Service
 from tests.sqmd.api.running import Running, config_for, running
-from tests.sqmd.fakes import FakeEmbedder
+from tests.sqmd.fakes import Hanging
 
 PROMETHEUS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
 
@@ -46,20 +43,6 @@ def test_health_tells_what_the_last_search_by_meaning_found_of_the_embedder(
         assert embedder_after("fts", down=False) == ("degraded", "embedder_down")  # which asked it nothing
         assert embedder_after(mode, "京都の庭", down=False) == ("degraded", "embedder_down")  # nor did this
         assert embedder_after(mode, down=False) == ("ok", "ok")
-
-
-class Hanging(FakeEmbedder):
-    """Computes no vector of a query until it is let."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = threading.Semaphore(0)
-        self.go = threading.Event()
-
-    def embed_query(self, text: str) -> NDArray[np.float32] | None:
-        self.asked.release()
-        assert self.go.wait(60)
-        return super().embed_query(text)
 
 
 def test_an_embedder_that_hangs_keeps_searches_by_meaning_waiting_and_nothing_else(notes: Path) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import base64
 import os
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
-import numpy as np
 import pytest
 from mcp import Client, MCPError
-from numpy.typing import NDArray
 
 from sqmd.mcp_server.app import build_server
 from sqmd.service import Service
 from sqmd.store.lock import writer_lock
-from tests.sqmd.fakes import FakeEmbedder
+from tests.sqmd.fakes import FakeEmbedder, Hanging
 from tests.sqmd.mcp_server.schema_lint import lint
 
 from .conftest import LIMIT, Agent
@@ -342,20 +339,6 @@ async def test_how_many_by_default_is_as_configured(service: Service) -> None:
     async with Client(build_server(Service(config, embedder=FakeEmbedder()), "0")) as client:
         tools = (await client.list_tools()).tools
     assert [each.input_schema["properties"].get("top_k", {}).get("default") for each in tools] == [7, *[None] * 4]
-
-
-class Hanging(FakeEmbedder):
-    """Computes no vector of a query until it is let."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = threading.Semaphore(0)
-        self.go = threading.Event()
-
-    def embed_query(self, text: str) -> NDArray[np.float32] | None:
-        self.asked.release()
-        assert self.go.wait(60)
-        return super().embed_query(text)
 
 
 async def test_searches_that_wait_for_a_model_keep_no_other_tool_waiting(service: Service, notes: Path) -> None:

@@ -48,7 +48,7 @@ def test_before_the_first_index_there_is_none(tmp_path: Path) -> None:
 def test_what_is_written_is_read_by_another_handle_at_once(database: Database) -> None:
     other = Database.open(database.location)
     database.replace([file_row("a")], [chunk_row("a", "green tea")], {})
-    assert other.files() == {"/notes/a": file_row("a")}
+    assert other.files_at(other.paths()) == {"/notes/a": file_row("a")}
     assert other.file("a") == file_row("a") and other.file("b") is None
     assert other.counts() == (1, 1, 0) and _ids(other.by_words("tea", 5)) == ["a-0"]
     database.fill({"a-0": np.array([1, 0, 0, 0], np.float32)})
@@ -131,7 +131,7 @@ def test_whatever_file_of_it_is_damaged_is_told_as_such_or_does_no_harm(
         try:
             found = Database.open(str(copy))
             assert _ids(found.by_words("tea", 5)) in (["a-0"], [])
-            assert found.counts()[0] == len(found.files()) and len(found.chunks(["a-0"])) < 2
+            assert found.counts()[0] == len(found.files_at(found.paths())) and len(found.chunks(["a-0"])) < 2
             found.tidy()
         except DatabaseDamaged as error:
             damaged += 1
